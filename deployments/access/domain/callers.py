@@ -12,7 +12,9 @@ MOST_VALUES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class RequiredClaim:
-    """A token must have one of these values; `is_list`: the claim is a list, for example of groups."""
+    """A claim that a token must have with one of these values. `is_list` means that the claim is a list, for
+    example of groups.
+    """
 
     claim: str
     values: tuple[str, ...]
@@ -40,7 +42,8 @@ class Issuer:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Who may call now. `secret` names the Secret with the keys; `claim_values` are those of the issuer's claim.
+    """The callers of a deployment now. `secret` names the Secret with the keys; `claim_values` are those of the
+    issuer's claim.
 
     `issuer` is set for a kind that takes one.
     """

@@ -37,7 +37,7 @@ def find(name: str) -> AccessKind | None:
 
 
 def named(name: str) -> AccessKind:
-    """Raise LookupError where there is none."""
+    """Return the kind of access with this name. Raises LookupError if there is none."""
     kind = find(name)
     if kind is None:
         raise LookupError(f"There is no access {name!r}. There are: {', '.join(names())}.")
@@ -45,5 +45,5 @@ def named(name: str) -> AccessKind:
 
 
 def read_stored(spec: Mapping[str, Any]) -> AccessKind:
-    """Read it from a stored spec without parsing the rest, for hundreds of rows. Raise LookupError."""
+    """Read the kind of access from a stored spec without parsing the rest, for hundreds of rows. Raises LookupError."""
     return named(str(spec.get("network", {}).get("access", DEFAULT.name)))

@@ -1,4 +1,4 @@
-"""What requests of callers have at the gateway, whichever way the callers are checked."""
+"""Headers in which callers send their keys to the gateway, however the gateway checks them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fleet.clusters.domain.capabilities import Capabilities, Offer
 
 
 class Credential(Enum):
-    """What is created so that somebody can call."""
+    """The credential that the portal creates so that someone can call a deployment."""
 
     # The gateway finds it in the deployment's Secret, or verifies its signature.
     KEY = "key"
@@ -20,7 +20,7 @@ class Credential(Enum):
 
 
 class AccessKind:
-    """Text that ends in a period is a sentence; other text is part of one, or a label."""
+    """A kind of access. Text that ends in a period is a sentence; other text is part of one, or a label."""
 
     # As specs and REST have it. It is stored: it never changes.
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class AccessKind:
         raise NotImplementedError
 
     def route_state(self, generation: int, issuer: str) -> str:
-        """Return what the route is annotated with once its policies are written; empty where there are none.
+        """Return the route's annotation once its policies are written. Empty if there are none.
 
         It differs from that of every other kind, so that the policies of a changed kind are written first.
         """
@@ -76,7 +76,7 @@ class AccessKind:
         return self.requirement[:1].lower() + self.requirement[1:].rstrip(".")
 
     def why_not_callable_by_pipeline(self, deployment: str, cluster: str, offer: Offer) -> str:
-        """Return why a pipeline cannot call the deployment; empty where it can. `offer` is the cluster's, of
-        pipelines with a key.
+        """Return why a pipeline cannot call the deployment. Empty if it can. `offer` is the cluster's, of pipelines
+        with a key.
         """
         return f"{deployment} does not accept the key of a pipeline."

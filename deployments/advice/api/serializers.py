@@ -13,7 +13,7 @@ from portal.api.base_serializer import Serializer, choice_of
 
 
 class AdviceSerializer(Serializer):
-    """Dollars of a month of 730 hours, of a year where the name says so."""
+    """An item of advice. Amounts are dollars per month of 730 hours, or per year where the name says so."""
 
     id = serializers.IntegerField()
     subject = serializers.CharField(help_text="team/deployment, or cluster/node")

@@ -24,10 +24,10 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What one click requests. `kind` is "scale", "stop" or "canary" (of the same version).
+    """The change that one click requests. `kind` is "scale", "stop" or "canary" (of the same version).
 
     `settings` are the parts of the spec that change, as in the JSON of a spec. `deployment_id` is the deployment
-    that changes; None: the one that the advice is on.
+    that changes; None means the one that the advice is on.
     """
 
     kind: str
@@ -41,7 +41,9 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """`saving_amount` and `cost_amount` are dollars of a month; `formula` says how the first follows."""
+    """The expected saving of a change, with its evidence and risk. `saving_amount` and `cost_amount` are dollars
+    per month; `formula` derives the saving.
+    """
 
     message: str
     evidence: Sequence[EvidenceLine]
@@ -62,7 +64,7 @@ def per_month(usd_per_hour_amount: Decimal, hours: Decimal | int = HOURS_PER_MON
 
 
 def bounded(amount: Decimal, *, cost: Decimal) -> Decimal:
-    """Never below 0 and never above what it costs."""
+    """Limit the saving to at least 0 and at most the present cost."""
     return min(max(amount, Decimal(0)), cost).quantize(CENT)
 
 

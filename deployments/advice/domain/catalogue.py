@@ -51,7 +51,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 
 def advise_deployment(facts: DeploymentFacts) -> Iterator[tuple[str, Saving]]:
-    """By kind; an idle deployment has that advice only."""
+    """Yield each kind of advice for the deployment with its saving. An idle deployment gets only that advice."""
     for kind, decide in _DEPLOYMENTS.items():
         saving = _accepted(decide, facts)
         if saving is not None:
@@ -63,7 +63,9 @@ def advise_deployment(facts: DeploymentFacts) -> Iterator[tuple[str, Saving]]:
 def advise_team(
     team: Mapping[int, DeploymentFacts], *, declined: Collection[int] = ()
 ) -> dict[int, dict[str, Saving]]:
-    """By deployment and kind. `declined` are deployments whose people do not want the move of their model."""
+    """Return the savings by deployment and kind. `declined` are deployments whose team does not want their model
+    moved.
+    """
     advice = {key: dict(advise_deployment(facts)) for key, facts in team.items()}
     for group in list(multi_model.decide(team, advice, declined=declined)):
         kept = {kind: own for kind, own in advice[group.host].items() if group.keeps(kind)}
@@ -77,7 +79,9 @@ def advise_team(
 def _accepted(
     decide: Callable[[DeploymentFacts], Saving | None], facts: DeploymentFacts
 ) -> Saving | None:
-    """None also where the rules of a spec refuse what the change request would have."""
+    """Return the saving that `decide` finds. None if it is not worthwhile, or if the rules of a spec refuse the
+    proposed change.
+    """
     try:
         saving = decide(facts)
         if saving is None or not saving.is_worthwhile:
@@ -96,7 +100,7 @@ def advise_node(facts: NodeFacts) -> Iterator[tuple[str, Saving]]:
 
 
 def _marked(saving: Saving, made_up_hours: int) -> Saving:
-    """Says so where the figures are those of the demo's sample history."""
+    """Add an evidence line if some of the hours come from generated sample history."""
     if not made_up_hours:
         return saving
     sample = EvidenceLine("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are generated")

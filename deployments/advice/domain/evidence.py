@@ -1,4 +1,4 @@
-"""What an item of advice rests on, line by line."""
+"""The evidence lines of an item of advice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """`value` is text with its unit, as it is shown."""
+    """A named value in the evidence. `value` is text with its unit, as shown."""
 
     name: str
     value: str

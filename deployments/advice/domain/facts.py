@@ -1,4 +1,4 @@
-"""What is known of a deployment or a node when advice is decided. Hours are UTC, each one hour long."""
+"""Facts about a deployment or a node from which advice is decided. Hours are UTC, each one hour long."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _KNOWN: Final = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hour:
-    """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0: a gap. `held_ms`
-    is the part of the hour in which a pod held its GPUs: less than all of it where it started meanwhile.
+    """One hour that the ledger charged. `observed_ms` is pod time whose counters were read; 0 is a gap.
 
-    `busy_ms` is the GPU time of the pods together: above an hour with several replicas. `requests` are those of
-    callers, `served` those that succeeded; `queue_us` and `compute_us` are the sums of their times in Triton's queue and
-    in the model, `inferences` the items of the `executions`.
+    `held_ms` is the part of the hour in which a pod held its GPUs: less than all of it if it started meanwhile.
+    `busy_ms` is the GPU time of the pods together: above an hour with several replicas.
+
+    `requests` are those of callers, `served` those that succeeded; `queue_us` and `compute_us` are the sums of
+    their times in Triton's queue and in the model, `inferences` the items of the `executions`.
     """
 
     start: datetime
@@ -52,13 +53,13 @@ class Hour:
 
     @property
     def is_quiet(self) -> bool:
-        """Without requests. Never true of a gap."""
+        """Whether the hour had no requests. Never true for an hour whose counters were not read."""
         return self.is_known and self.requests == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotPrice:
-    """For one replica as it runs now, on-demand and on spot nodes."""
+    """The price of one replica on spot nodes, with the placement otherwise as it runs now."""
 
     usd_per_hour_amount: Decimal
     source: str
@@ -66,12 +67,14 @@ class SpotPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentFacts:
-    """`hours` are charged hours since `since`, in order of time; hours without a row ran nothing.
+    """The facts of a deployment. `hours` are charged hours since `since`, in order of time; hours without a row ran
+    nothing.
 
-    `replica_amount` is the price of one replica for an hour; None is not known. `supports` names what
-    the cluster has, with True for installed. `choices` are those of the adviser that fit, best first.
-    `file` has the memory of one instance as read from the file, `max_batch_size` is that of the version, 0 without
-    batching. `is_served_elsewhere`: another deployment of the environment has the model among its additional models.
+    `replica_amount` is the price of one replica for an hour; None if it is not known. `supports` names what the
+    cluster has, with True for installed. `choices` are those of the adviser that fit, the best first. `file` has
+    the memory of one instance as read from the file; `max_batch_size` is that of the version, 0 without batching.
+    `is_served_elsewhere` means that another deployment of the environment has the model among its additional
+    models.
     """
 
     name: str
@@ -108,24 +111,26 @@ class DeploymentFacts:
 
     @property
     def made_up_hours(self) -> int:
-        """Of the last week."""
+        """The number of hours in the last week that come from sample history."""
         return sum(hour.is_made_up for hour in self.last_week())
 
     @property
     def runs_always(self) -> bool:
-        """Charged for every hour of the last week, at a known price, and seen in nearly all of them."""
+        """Whether each hour of the last week was charged at a known price, and nearly all were observed."""
         return _is_complete(self.last_week(), WEEK_HOURS)
 
     @property
     def month_amount(self) -> Decimal:
-        """What the last week cost, for a month of 730 hours."""
+        """The cost of the last week, extrapolated to a month of 730 hours."""
         spent = sum((hour.cost_amount for hour in self.last_week()), Decimal(0))
         return (spent * HOURS_PER_MONTH / WEEK_HOURS).quantize(CENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """`hours` are sealed hours since `since`, with True where a pod held a GPU for any time."""
+    """The facts of a node in the last week. `idle_hours` and `held_hours` count sealed hours; in a held one a pod
+    held a GPU for any time.
+    """
 
     name: str
     cluster: str
@@ -139,14 +144,14 @@ class NodeFacts:
 
 
 def mean_utilisation(hours: Iterable[Hour]) -> float | None:
-    """Busy GPU time of the observed pod time, as 0 to 1; None when nothing was observed."""
+    """Return the busy GPU time as a part of the observed pod time, 0 to 1. None if nothing was observed."""
     known = [hour for hour in hours if hour.is_known]
     observed = sum(hour.observed_ms for hour in known)
     return min(1.0, sum(hour.busy_ms for hour in known) / observed) if observed else None
 
 
 def busiest(hours: Iterable[Hour]) -> float:
-    """GPU time of the busiest hour, in replicas: 1.5 kept one and a half replicas busy."""
+    """Return the GPU time of the busiest hour, in replicas: 1.5 kept one and a half replicas busy."""
     return max((hour.busy_ms / HOUR_MS for hour in hours if hour.is_known), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""How long requests wait for the model, against how long it executes them."""
+"""The time that requests wait for the model, compared with the time that it executes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ LEAST_WAIT_US: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """Means of a week for one request, in microseconds, without the delay in which a batch is left to fill.
+    """The mean times of a week for one request, in microseconds, without the delay in which a batch is left to
+    fill.
+
     `batch_items` are the items of one execution.
     """
 
@@ -25,7 +27,7 @@ class Queue:
 
     @property
     def ratio(self) -> float:
-        """Executions that pass while a request waits."""
+        """The number of executions that pass while a request waits."""
         return self.wait_us / self.compute_us
 
     @property
@@ -34,7 +36,9 @@ class Queue:
 
 
 def measure(facts: DeploymentFacts) -> Queue | None:
-    """None where nothing was executed, or the server does not count executions."""
+    """Measure the mean queue and compute times of the last week. None if nothing was executed, or the server does
+    not count executions.
+    """
     known = [hour for hour in facts.last_week() if hour.is_known]
     served = sum(hour.served for hour in known)
     executions = sum(hour.executions for hour in known)

@@ -12,8 +12,10 @@ _NEIGHBOURS: Final = (-HOUR, 0 * HOUR, HOUR)
 
 
 def without(counted: Sequence[tuple[datetime, int]], sent: Mapping[datetime, int]) -> list[int]:
-    """Of each counted hour, in order of time. A request at the end of an hour may be counted in the next one, or the
-    other way about, so what an hour does not explain is taken from its neighbours.
+    """Return the requests of callers in each counted hour, in order of time.
+
+    A request at the end of an hour may be counted in the next one, or the other way about, so synthetic requests
+    that an hour cannot account for are subtracted from its neighbours.
     """
     left = dict(sent)
     made = []

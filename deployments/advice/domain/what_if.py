@@ -1,4 +1,4 @@
-"""What a month would cost with another price, replicas, schedule or share of spot: one line after another.
+"""The monthly cost with another price, replicas, schedule or share of spot: one line after another.
 
 Pure arithmetic on what the form states; no traffic, no forecast.
 """
@@ -20,9 +20,10 @@ _HUNDRED: Final = Decimal(100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """`gpu_share_percent` is the part of the instance that one replica pays for.
+    """The inputs of one side of a what-if. `gpu_share_percent` is the part of the instance that one replica pays
+    for.
 
-    Of the hours that run, `spot_percent` are on spot, `spot_discount_percent` cheaper than on-demand.
+    `spot_percent` of the hours that run are on spot nodes, `spot_discount_percent` cheaper than on-demand.
     """
 
     usd_per_hour_amount: Decimal
@@ -35,7 +36,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One step of the calculation; `amount` is dollars of a month after it."""
+    """A step of the calculation. `amount` is the dollars per month after it."""
 
     title: str
     formula: str
@@ -69,7 +70,7 @@ class Comparison:
 
     @property
     def year_difference_amount(self) -> Decimal:
-        """Without its sign, as `is_dearer` has it."""
+        """The absolute difference per year. `is_dearer` tells its direction."""
         return abs(self.saved_year_amount)
 
     @property
@@ -78,7 +79,7 @@ class Comparison:
 
     @property
     def saved_percent(self) -> Decimal | None:
-        """None where nothing is paid now."""
+        """The saving in percent of today's monthly cost, to one decimal. None if nothing is paid now."""
         if not self.now_month_amount:
             return None
         return (self.saved_month_amount * _HUNDRED / self.now_month_amount).quantize(
@@ -91,7 +92,9 @@ def compare(now: Scenario, then: Scenario) -> Comparison:
 
 
 def lines_of(scenario: Scenario) -> Iterator[Line]:
-    """Each line multiplies the one before. Rounded for display only; the last has the month."""
+    """Yield the calculation line by line. Each line multiplies the one before; the last is the monthly cost.
+    Rounded for display only.
+    """
     amount = scenario.usd_per_hour_amount * HOURS_PER_MONTH
     yield _line(
         "Price",
@@ -146,7 +149,9 @@ def published_cases() -> tuple[PublishedCase, ...]:
 
 
 def _office_hours_and_spot() -> PublishedCase:
-    """07:30 to 22:00 on weekdays is 72.5 of 168 hours. The published ratio leaves 380 of 900."""
+    """Build the case of office hours on spot nodes: 07:30 to 22:00 on weekdays is 72.5 of 168 hours. The published
+    ratio leaves 380 of 900.
+    """
     price = Decimal("5.67")
     now = Scenario(usd_per_hour_amount=price)
     then = Scenario(
@@ -172,7 +177,9 @@ def _office_hours_and_spot() -> PublishedCase:
 
 
 def _fleet() -> PublishedCase:
-    """Ten GPUs: three models on one GPU by MIG, one GPU less by scale-down, 30% of the rest on spot."""
+    """Build the case of ten GPUs: three models on one GPU by MIG, one GPU less by scale-down, 30% of the rest on
+    spot.
+    """
     price = Decimal(1)
     return PublishedCase(
         code="b",

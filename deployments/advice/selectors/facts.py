@@ -58,8 +58,9 @@ _ALLOWED = frozenset({RejectionReason.BUDGET})
 def list_deployments(
     team: Team, *, deployment_id: int | None = None
 ) -> Iterator[tuple[Deployment, DeploymentFacts]]:
-    """Ready deployments of the team without a rollout, or that one. The last hour of the facts is the
-    last sealed.
+    """Yield facts of the team's ready deployments without a rollout, or of `deployment_id` only.
+
+    The last hour of the facts is the last sealed one.
     """
     now = clock.now()
     end = hour_of(now)
@@ -128,7 +129,7 @@ def stable_of(deployment: Deployment) -> Revision:
 
 
 def spec_of(deployment: Deployment) -> ServingSpec:
-    """As it runs now, at its current scale."""
+    """Return the spec of the stable revision at its current scale."""
     return rendering.spec_of(stable_of(deployment))
 
 
@@ -196,7 +197,10 @@ def _possible(advice: Advice) -> list[Choice]:
 
 
 def _spot(offered: Sequence[GpuShare], spec: ServingSpec) -> SpotPrice | None:
-    """None where the cluster has no spot nodes of the instance type and starts none."""
+    """Return the price of a replica on spot nodes.
+
+    None if it is not known, or if the cluster has no spot nodes of the instance type and starts none.
+    """
     placement = spec.placement.replace(capacity=capacity_types.SPOT)
     share = cost.find_gpu_share(offered, spec.replace(placement=placement))
     if share is None or share.usd_per_hour_amount is None:
@@ -212,14 +216,14 @@ def _supports(cluster: ClusterInfo) -> dict[str, bool]:
 
 
 def _changed(team: Team) -> dict[int, datetime]:
-    """When each deployment last changed. What it used before says nothing about what it is now."""
+    """Return when each deployment last changed. Its use before then says nothing about what it is now."""
     rows = ChangeRequest.objects.filter(team=team, state=ChangeState.DONE)
     latest = rows.exclude(deployment=None).values_list("deployment").annotate(Max("finished_at"))
     return {pk: at for pk, at in latest.order_by() if at is not None}
 
 
 def _additional_models(team: Team) -> set[tuple[int, str, str]]:
-    """Cluster, environment and model of all that is served beside another model, also by a candidate."""
+    """Return cluster, environment and model of all that is served beside another model, also by a candidate."""
     rows = Deployment.objects.filter(team=team, is_retired=False).values_list(
         "cluster_id",
         "environment",
@@ -235,7 +239,7 @@ def _additional_models(team: Team) -> set[tuple[int, str, str]]:
 
 
 def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
-    """Of one replica; 0 for a part of a GPU, and for several nodes."""
+    """Return the whole GPUs of one replica. 0 for a part of a GPU, and for replicas over several nodes."""
     spec = spec_of(deployment)
     share = cost.find_gpu_share(shares.of(deployment.cluster_id), spec)
     is_whole = share is not None and share.sharing == "whole" and spec.nodes == 1

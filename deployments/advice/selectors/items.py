@@ -23,7 +23,7 @@ MOST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers of items, and dollars a month: the best open advice of each subject, because two on one
+    """The numbers of items, and dollars per month: the best open advice of each subject, because two on one
     deployment do not add up.
     """
 
@@ -36,7 +36,7 @@ class Totals:
 def list_visible_to(
     actor: User, *, team_slug: str = "", states: Sequence[str] = ()
 ) -> QuerySet[AdviceItem]:
-    """The largest saving first."""
+    """Return the advice that the actor may see, the largest saving first."""
     visible = Q(team__in=policy.visible_teams(actor))
     if policy.sees_all(actor):
         visible |= Q(team=None)

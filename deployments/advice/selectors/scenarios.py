@@ -1,4 +1,4 @@
-"""What a deployment costs now, as a what-if starts from it."""
+"""The present cost of a deployment, from which a what-if starts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ _HUNDRED = Decimal(100)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`scenario` None: nothing of it is known. `remarks` say what the figures leave out, and what to enter."""
+    """The first scenario of a what-if. `scenario` is None if the cost is not known. `remarks` say what the figures
+    leave out, and what to enter.
+    """
 
     scenario: Scenario | None
     remarks: tuple[str, ...] = ()
 
 
 def of_deployment(*, actor: User, label: str) -> Start:
-    """`label` is team/name. The price is that of one replica, so its share is 100%. Raises NotFound for what
-    the actor cannot see.
+    """Return the present cost of the deployment `label` (team/name) as a scenario.
+
+    The price is that of one replica, so its share is 100%. Raises NotFound if the actor cannot see the deployment.
     """
     team, _, name = label.partition("/")
     deployment = deployments.get_visible(actor=actor, team_slug=team, name=name)
@@ -56,7 +59,7 @@ def of_deployment(*, actor: User, label: str) -> Start:
 
 
 def _running(spec: ServingSpec) -> tuple[int, Decimal, tuple[str, ...]]:
-    """How many replicas run, and for how many hours a week."""
+    """Return how many replicas run, for how many hours a week, and remarks about them."""
     always, office = Decimal(WEEK_HOURS), spec.scaling.office_hours
     if not spec.scaling.can_scale_to_zero:
         extra = office is not None and office.replicas > spec.min_replicas
@@ -70,8 +73,8 @@ def _running(spec: ServingSpec) -> tuple[int, Decimal, tuple[str, ...]]:
 
 
 def instance_prices() -> dict[str, Decimal]:
-    """Dollars an hour today, by "g5.xlarge us-east-1 spot": of the regions of the clusters, or of all where they
-    have none of them.
+    """Return today's dollars per hour by "g5.xlarge us-east-1 spot", for the regions of the clusters, or for all if
+    none of them has a price.
     """
     listed = prices.list_prices(on=clock.now().date())
     regions = {cluster.region for cluster in clusters.list_clusters()}

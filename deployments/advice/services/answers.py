@@ -1,4 +1,4 @@
-"""What people answer to advice: request it, snooze it, dismiss it, or take it up again."""
+"""The answers that people give to advice: request it, snooze it, dismiss it or take it up again."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _answer(
 def _move(
     actor: User, item: AdviceItem, to: AdviceState, action: AuditAction, **fields: Any
 ) -> None:
-    """Compare-and-swap, with its audit line. Inside a transaction."""
+    """Change the state by compare-and-swap and record it in the audit trail. Call inside a transaction."""
     old = AdviceState(item.state)
     if to not in ADVICE[old]:
         raise Conflict(f"This advice is {old}.", code="advice_state")
@@ -133,7 +133,9 @@ def _move(
 
 
 def _still_holds(item: AdviceItem) -> Saving:
-    """Computed again: an hour old page must not request what is wrong by now."""
+    """Compute the saving again, because a page that is an hour old may be out of date. Raises Conflict if it no
+    longer holds.
+    """
     saving = _compute(item)
     if saving is not None and saving.proposal is not None:
         return saving

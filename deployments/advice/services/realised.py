@@ -1,4 +1,4 @@
-"""What a deployment cost after a change that advice requested, compared with the promise."""
+"""Measure the cost of a deployment after a change that advice requested, against the promised saving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAIT_FOR_HOURS: Final = timedelta(days=7)
 
 
 def follow() -> None:
-    """Requested advice follows its change request; what was applied is measured for 30 days."""
+    """Follow the change requests of requested advice, and measure what was applied for 30 days."""
     requested = AdviceItem.objects.filter(state=AdviceState.REQUESTED).select_related("change")
     for item in requested:
         _follow_request(item)
@@ -39,7 +39,7 @@ def _follow_request(item: AdviceItem) -> None:
 
 
 def _measure(item: AdviceItem, now: datetime) -> None:
-    """Whole sealed hours only; the hour of the change itself is a mixture."""
+    """Measure whole sealed hours only; the hour of the change itself is a mixture."""
     if item.deployment is None or item.applied_at is None:
         return
     start = hour_of(item.applied_at) + HOUR

@@ -41,7 +41,7 @@ class _Subject:
 
 
 def sweep() -> None:
-    """Of all teams and nodes."""
+    """Recompute the advice of all teams and nodes, follow requested advice and send warnings."""
     realised.follow()
     _wake_snoozed(clock.now())
     for team in Team.objects.order_by("pk"):
@@ -72,7 +72,7 @@ def _refresh_nodes() -> None:
 
 
 def _write(subject: _Subject, kind: str, saving: Saving, at: datetime) -> list[int]:
-    """The id of the item; empty while a request of this advice is on its way."""
+    """Write the advice and return the id of its item. Empty while a request of this advice is pending."""
     rows = AdviceItem.objects.filter(kind=kind, **subject.fields)
     if rows.filter(state__in=_FOLLOWED).exists():
         return []
@@ -112,7 +112,7 @@ def _values(saving: Saving, at: datetime) -> dict[str, Any]:
 
 
 def _remove(rows: Any, kept: Iterable[int], at: datetime) -> None:
-    """Open advice that no longer holds. An answer is kept, so that a bad week does not ask again."""
+    """Delete open advice that no longer holds. Answered advice is kept, so that a bad week does not ask again."""
     stale = rows.filter(state=AdviceState.OPEN, computed_at__lte=at).exclude(pk__in=list(kept))
     stale.delete()
 

@@ -18,8 +18,9 @@ _DECLINED = (AdviceState.SNOOZED, AdviceState.DISMISSED)
 def compute(
     team: Team, *, wanted_of: int | None = None
 ) -> Iterator[tuple[Deployment, Mapping[str, Saving]]]:
-    """Of each deployment, by kind. What people snoozed or dismissed takes nothing from the advice on the deployment that
-    would serve it; `wanted_of` is one whose people want it after all.
+    """Yield each deployment of the team with its savings by kind.
+
+    Deployments whose move beside another model was snoozed or dismissed join no group, except `wanted_of`.
     """
     listed = list(facts.list_deployments(team))
     declined = AdviceItem.objects.filter(team=team, kind=multi_model.CODE, state__in=_DECLINED)

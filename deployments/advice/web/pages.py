@@ -68,7 +68,7 @@ class AdviceRow:
 
     @property
     def realised_percent(self) -> int | None:
-        """Of what was promised."""
+        """The realised saving in percent of the promised one. None if either is not known."""
         realised, promised = self.item.realised_amount, self.item.saving_amount
         return None if realised is None or not promised else round(realised * 100 / promised)
 

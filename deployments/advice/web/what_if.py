@@ -23,7 +23,7 @@ _EXAMPLE: Final = Scenario(usd_per_hour_amount=Decimal("1.006"))
 @require_GET
 @people_only
 def what_if_page(request: HttpRequest, user: User) -> HttpResponse:
-    """`deployment` starts with a deployment of the reader, `case` with a published one."""
+    """Show the what-if page. `deployment` starts with a deployment of the reader, `case` with a published one."""
     case = _case(request.GET.get("case", ""))
     label = "" if case else request.GET.get("deployment", "")
     start = scenarios.of_deployment(actor=user, label=label) if label else Start(None)

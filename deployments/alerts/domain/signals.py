@@ -1,4 +1,4 @@
-"""What a kind of alert says of one subject."""
+"""The verdict of a kind of alert on one subject."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ class AlertState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`is_firing` None: not known, or between the limits; then an open alert stays and none is opened."""
+    """A verdict. `is_firing` is None if it is not known or between the limits; an open alert then stays, and none
+    is opened.
+    """
 
     is_firing: bool | None
     message: str = ""
@@ -22,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`notifies` is False where another event already notifies the team. `advice` says what to do."""
+    """A kind of alert. `notifies` is False if another event already notifies the team. `advice` says what to do."""
 
     code: str
     label: str

@@ -25,7 +25,7 @@ def state_of(row: Alert) -> AlertState:
 def list_visible_to(
     actor: Actor, *, team_slug: str = "", state: str = "", kind: str = ""
 ) -> QuerySet[Alert]:
-    """The newest first."""
+    """Return the alerts of the actor's teams, the newest first."""
     rows = Alert.objects.filter(team__in=policy.visible_teams(actor))
     if team_slug:
         rows = rows.filter(team__slug=team_slug)

@@ -1,4 +1,6 @@
-"""What each kind of alert says now, of every subject: a constant number of queries for any number of deployments."""
+"""The present verdicts of all kinds of alerts on every subject, in a constant number of queries for any number of
+deployments.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _QUEUE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`key` names the subject within its team and kind."""
+    """The verdict of a kind of alert on a subject. `key` names the subject within its team and kind."""
 
     kind: str
     key: str
@@ -90,7 +92,7 @@ def _targets(at: datetime) -> Iterator[Signal]:
 
 
 def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
-    """Of the stable revision of each."""
+    """Yield the signals on queues, memory and idle GPUs of the stable revision of each deployment."""
     keys = {}
     for row in live:
         number = row.stable_revision.number if row.stable_revision else 0
@@ -122,7 +124,7 @@ def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
 
 
 def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
-    """Of all revisions of each: what takes a candidate's pods may take stable's next."""
+    """Yield signals on nodes with pods of any revision: what takes a candidate's pods may take stable's next."""
     noticed = {node.id: node for node in notices.list_nodes()}
     exposed = notices.exposed(noticed)
     for row in live:
@@ -149,7 +151,7 @@ def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
 
 
 def _clusters(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
-    """For each team that has deployments there."""
+    """Yield signals on unreachable clusters, for each team that has deployments there."""
     known = {row.id: row for row in clusters.list_clusters()}
     pairs = {(row.cluster_id, row.team_id): row.team for row in live}
     for (cluster_id, _), team in sorted(pairs.items(), key=lambda pair: pair[0]):
@@ -183,7 +185,7 @@ def _budgets() -> Iterator[Signal]:
 
 
 def _costs(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
-    """Of yesterday (UTC), of each deployment and each team."""
+    """Yield signals on yesterday's cost (UTC) of each deployment and each team."""
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)
     days = {
         (one.team_slug, one.deployment): one.anomaly

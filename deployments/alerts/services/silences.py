@@ -22,7 +22,11 @@ _LONGEST_REASON: Final = 500
 
 
 def silence(*, actor: User, alert_id: int, hours: int, reason: str) -> Alert:
-    """It leaves the bell and notifies nobody until then; an alert of the same subject that opens meanwhile is silent too."""
+    """Silence an alert for `hours` with a reason: it leaves the bell and notifies nobody until then.
+
+    An alert of the same subject that opens meanwhile is silent too. Raises Invalid, and Conflict if the alert has
+    ended.
+    """
     row = alerts.get_visible(actor=actor, alert_id=alert_id)
     policy.require(actor, Action.SILENCE_ALERTS, row.team)
     problems = {}

@@ -43,7 +43,7 @@ def sweep() -> None:
 
 
 def _open(signal: Signal, at: datetime) -> None:
-    """Keep a silence of the same subject."""
+    """Open an alert, which keeps a silence of the same subject."""
     last = Alert.objects.filter(
         team=signal.team, kind=signal.kind, key=signal.key, silenced_until__gt=at
     ).first()

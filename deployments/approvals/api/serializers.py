@@ -43,7 +43,7 @@ class EmergencyReviewSerializer(Serializer):
 
 
 class RuleSerializer(Serializer):
-    """Left out or empty means any."""
+    """An approval rule. Fields that are left out or empty match anything."""
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)

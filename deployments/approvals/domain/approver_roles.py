@@ -1,4 +1,4 @@
-"""Who may approve, and in which role someone approves."""
+"""The roles that rules require, and the roles in which people approve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RequiredRole(StrEnum):
-    """Who may approve under a rule, besides the people that it names."""
+    """The role that a rule requires of approvers, besides the people that it names."""
 
     LEAD = "lead"
     ADMIN = "admin"

@@ -1,4 +1,4 @@
-"""What one matching rule requires of a change, as it is kept with the change."""
+"""The requirement of a matching rule, as stored with the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One matching rule, and `why` it matched."""
+    """The requirement of one matching rule. `why` says why the rule matched."""
 
     rule_id: int | None
     rule: str
@@ -29,7 +29,7 @@ class Requirement:
 
     @property
     def who(self) -> str:
-        """For example "a platform admin, or one of ana, bo"."""
+        """The people who may approve, in words: "a platform admin, or one of ana, bo"."""
         by_role = {
             RequiredRole.LEAD: "a lead or platform admin",
             RequiredRole.ADMIN: "a platform admin",

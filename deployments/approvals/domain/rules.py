@@ -1,4 +1,4 @@
-"""Who must approve a change: pure matching of rules, and counting of approvals against them.
+"""The people who must approve a change: pure matching of rules, and counting of approvals against them.
 
 Every rule that matches must be satisfied, so the strictest wins and adding a rule never loosens.
 The default is always among them: one lead or admin who did not request the change.
@@ -26,7 +26,9 @@ _ROLES_OF: Final[Mapping[RequiredRole, frozenset[ApproverRole]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Empty tuples and None match anything. `id` None: the default, or rules of an environment."""
+    """A rule of approval. Empty tuples and None match anything. `id` is None for the default and for rules of an
+    environment.
+    """
 
     id: int | None
     name: str
@@ -47,7 +49,7 @@ DEFAULT: Final = Rule(id=None, name="Four eyes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFacts:
-    """What rules match on. `has_cost` is False for a change that runs nothing."""
+    """The facts of a change that rules match on. `has_cost` is False for a change that runs nothing."""
 
     team_id: int
     environment: str
@@ -63,7 +65,7 @@ class ChangeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approver:
-    """Who approves, and in which role. A delegate counts as the lead whom they stand for."""
+    """A person who approves, with their role. A delegate counts as the lead whom they stand for."""
 
     person_id: int
     role: ApproverRole
@@ -72,7 +74,7 @@ class Approver:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one requirement is met."""
+    """The number of approvals that one requirement has."""
 
     requirement: Requirement
     given: int
@@ -83,14 +85,18 @@ class Progress:
 
     @property
     def description(self) -> str:
-        """For example "0 of 2 approvals by a lead or platform admin"."""
+        """The state of the requirement in words: "0 of 2 approvals by a lead or platform admin", or "2 of 2
+        approvals given".
+        """
         needed = self.requirement.needed
         count = f"{min(self.given, needed)} of {needed} approval{'' if needed == 1 else 's'}"
         return f"{count} by {self.requirement.who}" if self.missing else f"{count} given"
 
 
 def requirements(rules: Iterable[Rule], facts: ChangeFacts) -> tuple[Requirement, ...]:
-    """The strictest first. A requirement that another one implies is left out."""
+    """Return the requirements of all matching rules, the strictest first. A requirement that another one implies is
+    left out.
+    """
     matching = [_require(rule, facts) for rule in (DEFAULT, *rules) if matches(rule, facts)]
     matching.sort(key=_strictness, reverse=True)
     kept: list[Requirement] = []
@@ -126,7 +132,9 @@ def counts_for(requirement: Requirement, approver: Approver, *, requester_id: in
 def progress_of(
     required: Iterable[Requirement], approvers: Iterable[Approver], *, requester_id: int
 ) -> tuple[Progress, ...]:
-    """Approvals on the same authority count once; one approval may count for several rules."""
+    """Return how far each requirement is met. Approvals on the same authority count once; one approval may count
+    for several rules.
+    """
     given = tuple(approvers)
     return tuple(
         Progress(requirement, len(_authorities(requirement, given, requester_id)))
@@ -135,7 +143,7 @@ def progress_of(
 
 
 def is_satisfied(rows: Sequence[Progress]) -> bool:
-    """False without any requirement: nothing is approved without a rule."""
+    """Whether every requirement is met. False without any requirement: nothing is approved without a rule."""
     return bool(rows) and all(row.missing == 0 for row in rows)
 
 
@@ -212,7 +220,7 @@ def _describe_amount(limit: Decimal, amount: Decimal | None) -> str:
 
 
 def _is_above(rule: Rule, facts: ChangeFacts) -> bool:
-    """A price that is not known is not a low one."""
+    """Whether the cost is above the rule's amount. A price that is not known counts as above."""
     if rule.above_month_amount is None:
         return True
     if not facts.has_cost:
@@ -247,7 +255,7 @@ def _strictness(required: Requirement) -> tuple[int, int, int, str]:
 
 
 def _implies(strict: Requirement, loose: Requirement) -> bool:
-    """Whoever satisfies `strict` satisfies `loose`: fewer people may give it, and more must."""
+    """Whether `strict` implies `loose`: fewer people may satisfy it, and more must."""
     people = {person.id for person in strict.people} <= {person.id for person in loose.people}
     return (
         strict.needed >= loose.needed and people and _ROLES_OF[strict.role] <= _ROLES_OF[loose.role]

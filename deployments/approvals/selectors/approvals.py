@@ -30,7 +30,7 @@ _MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class ApprovalStatus:
-    """What a change requires, and which approvals it has."""
+    """The requirements of a change, and how many approvals each has."""
 
     rows: tuple[Progress, ...]
     is_emergency: bool
@@ -45,7 +45,7 @@ class ApprovalStatus:
 
     @property
     def description(self) -> str:
-        """For example "1 of 2 approvals by a lead or platform admin"."""
+        """The missing approvals in words: "1 of 2 approvals by a lead or platform admin"."""
         if self.is_emergency:
             return "approved with an emergency override"
         missing = [row.description for row in self.rows if row.missing]
@@ -59,13 +59,13 @@ def list_rules(actor: Actor) -> QuerySet[ApprovalRule]:
 
 
 def required_now(facts: ChangeFacts) -> tuple[Requirement, ...]:
-    """What the enabled rules require at this moment."""
+    """Return what the enabled rules require of the change now."""
     rows = ApprovalRule.objects.filter(is_enabled=True).prefetch_related("people")
     return rules.requirements([*map(as_rule, rows), *_rules_of_environment(facts)], facts)
 
 
 def _rules_of_environment(facts: ChangeFacts) -> list[Rule]:
-    """What the environment that the change enters asks for, by the platform and by the team."""
+    """Return the rules of the environment that the change enters: the platform's and the team's."""
     layers = environment_rules.layers_of(facts.environment, facts.team_id)
     return [
         Rule(
@@ -104,7 +104,9 @@ def required_as_stored(change: ChangeRequest) -> tuple[Requirement, ...]:
 
 
 def live_approvals(change: ChangeRequest) -> list[Approval]:
-    """Neither void nor expired. Read once for each `change` object."""
+    """Return the approvals of the change that are neither void nor expired. They are read once for each `change`
+    object.
+    """
     if "approvals" not in getattr(change, "_prefetched_objects_cache", {}):
         prefetch_related_objects([change], "approvals")
     return live_of(change.approvals.all())
@@ -122,7 +124,7 @@ def live_of(approvals: Iterable[Approval]) -> list[Approval]:
 
 
 def status_of(change: ChangeRequest) -> ApprovalStatus:
-    """The approval status by the rules as last evaluated; a decision evaluates them again."""
+    """Return the approval status by the rules as last evaluated; a decision evaluates them again."""
     live = live_approvals(change)
     rows = rules.progress_of(
         required_as_stored(change), map(approver_of, live), requester_id=change.requester_id
@@ -151,7 +153,10 @@ class ApproverContext:
     def approver_for(
         self, change: ChangeRequest, live: Sequence[Approval] | None = None
     ) -> Approver | None:
-        """None when no rule lets the person approve it. A service account never may, whatever it is named in."""
+        """Return the role in which the person may approve the change.
+
+        None if no rule allows it. A service account never may, even if a rule names it.
+        """
         actor = self._actor
         if actor.is_service_account:
             return None
@@ -180,7 +185,9 @@ class ApproverContext:
         return not has_approved and _would_help(change, approver, live, self._rights.one_person)
 
     def _lead_for(self, change: ChangeRequest, live: Sequence[Approval] | None) -> int | None:
-        """A delegating lead who did not request the change; first those who have not approved."""
+        """Return a delegating lead who did not request the change, preferring those who have not approved. None if
+        there is none.
+        """
         leads = self._rights.delegating_leads(change.team_id, change.requester_id)
         live = live_approvals(change) if live is None else live
         used = {row.stands_for_id or row.user_id for row in live}
@@ -196,15 +203,16 @@ def is_counting(change: ChangeRequest, approver: Approver) -> bool:
 def _would_help(
     change: ChangeRequest, approver: Approver, live: Iterable[Approval], one_person: frozenset[int]
 ) -> bool:
-    """Approvals by accounts of `one_person` are the candidate's own."""
+    """Whether an approval by `approver` would help. Approvals by accounts of `one_person` are the approver's own."""
     given, requester_id = [approver_of(row) for row in live], change.requester_id
     rows = rules.progress_of(required_as_stored(change), given, requester_id=requester_id)
     return rules.would_help(rows, given, approver, requester_id=requester_id, one_person=one_person)
 
 
 def people_still_needed(change: ChangeRequest) -> list[User]:
-    """Who may give what is missing. Platform admins, who may approve for leads too, are named only
-    where the team's own leads are not enough.
+    """Return the people who may give the missing approvals.
+
+    Platform admins, who may approve for leads too, are named only if the team's own leads are not enough.
     """
     rows = [row for row in status_of(change).rows if row.missing]
     if not rows or change.state != ChangeState.SUBMITTED:

@@ -1,4 +1,4 @@
-"""Creating, changing and deleting approval rules. For platform admins."""
+"""Create, change and delete approval rules. For platform admins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RuleDraft:
 
 
 def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
-    """Raises Forbidden for anyone but a platform admin, Invalid with the fields that are wrong."""
+    """Create a rule. Raises Forbidden for anyone but a platform admin, and Invalid with the fields that are wrong."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     team, people = _check(draft)
@@ -65,7 +65,7 @@ def make(*, actor: User, draft: RuleDraft) -> ApprovalRule:
 
 
 def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
-    """Approvals given under the rule as it was become void where it applies."""
+    """Change a rule. Approvals given under the old rule become void where it applies."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     row = get(rule_id)
@@ -87,7 +87,9 @@ def change(*, actor: User, rule_id: int, draft: RuleDraft) -> ApprovalRule:
 
 
 def delete(*, actor: User, rule_id: int) -> None:
-    """Raises NotFound, and Conflict while open requests require it. Decided ones keep a copy of it."""
+    """Delete a rule; decided requests keep a copy of it. Raises NotFound, and Conflict while open requests require
+    it.
+    """
     policy.require_platform_admin(actor)
     step_up.require(actor)
     row = get(rule_id)
@@ -184,7 +186,9 @@ def _check(draft: RuleDraft) -> tuple[Team | None, list[User]]:
 
 
 def _problem_with_people(draft: RuleDraft, team: Team | None, people: list[User]) -> str:
-    """A rule that nobody could satisfy would block every change it applies to. Empty: none."""
+    """Return why nobody could satisfy the rule, which would block every change it applies to. Empty if somebody
+    could.
+    """
     unknown = sorted(set(draft.people) - {person.username for person in people})
     if unknown:
         return f"there is no {', '.join(unknown)}"

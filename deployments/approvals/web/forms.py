@@ -11,8 +11,10 @@ from portal.ui.service_form import CommentForm
 
 
 class DecisionForm(CommentForm):
-    """One of the buttons of a request. The comment is also the reason of an emergency override and
-    the finding of its review. `evidence_hash` is what the page showed.
+    """The decision on a request. The comment is also the reason of an emergency override and the finding of its
+    review.
+
+    `evidence_hash` is what the page showed.
     """
 
     ACTIONS: ClassVar = ("approve", "reject", "withdraw", "emergency", "close_review")

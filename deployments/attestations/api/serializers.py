@@ -16,7 +16,7 @@ MOST_VERSIONS = 100
 
 
 class ProvenanceSerializer(Serializer):
-    """Empty where the statement does not say it."""
+    """The provenance of a version. A field is empty if the statement does not name it."""
 
     builder = serializers.CharField(default="")
     build_type = serializers.CharField(default="")
@@ -95,7 +95,7 @@ class TrustedSignerSerializer(Serializer):
 
 
 class SoleSignaturesSerializer(Serializer):
-    """Versions that you may see and that lose their only trusted signature with a removal."""
+    """The versions that you may see and that lose their only trusted signature with a removal."""
 
     total = serializers.IntegerField()
     versions = serializers.ListField(
@@ -148,7 +148,7 @@ class TrustRootDraftSerializer(TrustRootDocumentSerializer):
 
 
 class SigningRuleSerializer(Serializer):
-    """Left out or empty means any."""
+    """A signing rule. Fields that are left out or empty match anything."""
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)

@@ -186,7 +186,9 @@ class SigningRuleView(APIView):
 
 
 def sole_signatures(actor: Actor, *signer_ids: int) -> dict[str, Any]:
-    """As SoleSignaturesSerializer shows it."""
+    """Return the versions that lose their only trusted signature without these signers, in the form of
+    SoleSignaturesSerializer.
+    """
     rows = trust_roots.versions_only_signed_by(signer_ids, actor=actor)
     shown = [f"{row.team_slug}/{row.label}" for row in rows[:MOST_VERSIONS]]
     return {"total": len(shown) if len(shown) < MOST_VERSIONS else rows.count(), "versions": shown}

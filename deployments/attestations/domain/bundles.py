@@ -17,7 +17,7 @@ _SHA256: Final = "SHA2_256"
 
 
 class AttestationInvalid(ValueError):
-    """The message says what is wrong, for the person who added the attestation."""
+    """An attestation cannot be used. The message says what is wrong, for the person who added it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Bundle:
 
 
 def parse(document: Any) -> Bundle:
-    """`document` is parsed JSON. Raises AttestationInvalid."""
+    """Parse the JSON of a bundle or an envelope. Raises AttestationInvalid."""
     fields = _mapping(document, "the document")
     if "payload" in fields:
         return Bundle(_envelope(fields))
@@ -101,7 +101,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _decode(value: Any, name: str) -> bytes:
-    """Standard base64 with padding, as bundles have it."""
+    """Decode standard base64 with padding, as bundles have it."""
     if not isinstance(value, str) or not value:
         raise AttestationInvalid(f"{name} is missing.")
     try:

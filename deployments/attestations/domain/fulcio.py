@@ -1,4 +1,4 @@
-"""Whom a certificate of Fulcio names: the subject, and the OIDC issuer that knows it."""
+"""The identity in a certificate of Fulcio: the subject, and the OIDC issuer that knows it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ class Identity:
 
 
 def identity_of(certificate: x509.Certificate) -> Identity | None:
-    """None for a certificate that names no OIDC issuer. Raises AttestationInvalid for one that names several
-    issuers or subjects, and what `cryptography` raises for extensions that cannot be read.
+    """Return the OIDC issuer and the subject of a certificate of Fulcio.
+
+    None if it names no OIDC issuer. Raises AttestationInvalid if it names several issuers or subjects, and what
+    `cryptography` raises for extensions that cannot be read.
     """
     issuers = {
         issuer

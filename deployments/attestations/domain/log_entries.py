@@ -1,4 +1,4 @@
-"""What a keyless bundle claims of its own time: its log entry and its timestamps. Nothing is verified here."""
+"""The claims of a keyless bundle about its own time: its log entry and its timestamps. Nothing is verified here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ _MOST_INDEX: Final = 2**63 - 1
 
 
 class NotProved(ValueError):
-    """The message says what of the proof does not hold, for the person who added the attestation."""
+    """A part of the proof does not hold. The message says which, for the person who added the attestation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """`log_id` in base64. `integrated_at`: when the log says that it took the entry, None if it does not sign that."""
+    """The claims of a bundle about its log entry. `log_id` is in base64; `integrated_at` is when the log says that
+    it took the entry, None if it does not sign that.
+    """
 
     log_id: str
     log_index: int | None
@@ -32,7 +34,9 @@ class Claims:
 
 
 def read(document: Mapping[str, Any]) -> Claims:
-    """`document` is a Sigstore bundle. Raises NotProved, and AttestationInvalid where it cannot be read."""
+    """Read the claims of a Sigstore bundle. Raises NotProved if the log entry is missing or incomplete, and
+    AttestationInvalid if it cannot be read.
+    """
     material = _mapping(document.get("verificationMaterial"))
     entries = material.get("tlogEntries")
     if not isinstance(entries, list) or not entries:
@@ -59,10 +63,10 @@ def read(document: Mapping[str, Any]) -> Claims:
 
 
 def without_aliases(value: Any) -> Any:
-    """The same JSON without names that hold an underscore.
+    """Return the same JSON without names that contain an underscore.
 
-    Readers of Protobuf take `log_index` for `logIndex` too, so a bundle could say one thing to the
-    verifier and another to us. What is signed is base64 and stays as it is.
+    Readers of Protobuf take `log_index` for `logIndex` too, so a bundle could say one thing to the verifier and
+    another to us. What is signed is base64 and stays as it is.
     """
     if isinstance(value, Mapping):
         return {name: without_aliases(part) for name, part in value.items() if "_" not in name}

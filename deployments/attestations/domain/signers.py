@@ -54,7 +54,7 @@ class SignerKind(StrEnum):
 
 
 class SignerInvalid(ValueError):
-    """`field` is `pem`, `identity` or `issuer`."""
+    """A signer cannot be added. `field` is `pem`, `identity` or `issuer`."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -63,9 +63,10 @@ class SignerInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """`pem`: the public key, or the root certificates; empty for a keyless identity. `identity`: the e-mail
-    address or URI that the signing certificate must have, empty for a key. `issuer`, `root_id`: of a
-    keyless identity.
+    """A trusted signer. `pem` is the public key or the root certificates; empty for a keyless identity.
+
+    `identity` is the e-mail address or URI that the signing certificate must have, empty for a key. `issuer` and
+    `root_id` belong to a keyless identity.
     """
 
     id: int
@@ -79,8 +80,9 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerdict:
-    """`signer` None: nobody who is trusted, because of `reason`. `identity` is what a certificate names;
-    `issuer`, `signed_at` and `log_index` are those of a keyless signature.
+    """The signer of a signature. `signer` is None if nobody who is trusted made it; `reason` says why.
+
+    `identity` is what a certificate names; `issuer`, `signed_at` and `log_index` are those of a keyless signature.
     """
 
     signer: Signer | None
@@ -92,7 +94,7 @@ class SignatureVerdict:
 
 
 def check(kind: SignerKind, pem: str, identity: str, *, issuer: str = "") -> None:
-    """Raises SignerInvalid."""
+    """Check that a signer can be added. Raises SignerInvalid."""
     if kind == SignerKind.KEYLESS:
         _check_keyless(pem, identity, issuer)
         return
@@ -128,7 +130,11 @@ def _check_keyless(pem: str, identity: str, issuer: str) -> None:
 
 
 def verify(bundle: Bundle, signers: Iterable[Signer], *, at: datetime) -> SignatureVerdict:
-    """Raises AttestationInvalid where the certificates cannot be read."""
+    """Find the trusted signer of a signature.
+
+    Raises AttestationInvalid if the certificates cannot be read, or if the bundle's certificate did not make the
+    signature.
+    """
     if not bundle.certificates:
         return _verify_by_key(bundle, [one for one in signers if one.kind == SignerKind.KEY])
     rows = [one for one in signers if one.kind == SignerKind.CERTIFICATE]
@@ -181,14 +187,16 @@ def _is_signed_by(key: SigningKey, content: Envelope | MessageSignature) -> bool
 
 
 def pre_authentication(envelope: Envelope) -> bytes:
-    """What a DSSE signature covers (PAE)."""
+    """Return the bytes that a DSSE signature covers (PAE)."""
     kind = envelope.payload_type.encode()
     head = b"DSSEv1 %d %b %d " % (len(kind), kind, len(envelope.payload))
     return head + envelope.payload
 
 
 def _is_valid(key: SigningKey, signature: bytes, message: bytes, *, prehashed: bool) -> bool:
-    """A signature over one file is always one over its SHA-256, whatever the curve."""
+    """Whether the key verifies the signature. A signature over one file is always one over its SHA-256, whatever
+    the curve.
+    """
     sha256: hashes.HashAlgorithm | utils.Prehashed = hashes.SHA256()
     if prehashed:
         sha256 = utils.Prehashed(hashes.SHA256())
@@ -239,7 +247,10 @@ def _roots(pem: str) -> list[x509.Certificate]:
 
 
 def _is_issued(chain: Sequence[x509.Certificate], pem: str, at: datetime) -> bool:
-    """By one of the roots, at that time, by the rules of the web's certificates but for their use."""
+    """Whether one of the roots issued the certificate chain, valid at that time.
+
+    Follows the rules of the web's certificates, except for the extended key usage.
+    """
     policy = chains.ExtensionPolicy
     use = (x509.ExtendedKeyUsage, chains.Criticality.AGNOSTIC, None)
     builder = chains.PolicyBuilder().store(chains.Store(_roots(pem))).time(at)
@@ -255,7 +266,7 @@ def _is_issued(chain: Sequence[x509.Certificate], pem: str, at: datetime) -> boo
 
 
 def _may_sign(leaf: x509.Certificate) -> bool:
-    """Its key must be one for signatures; a certificate that names its uses must name the signing of code."""
+    """Whether the certificate's key may sign code: a certificate that names its uses must name code signing."""
     try:
         usage = leaf.extensions.get_extension_for_class(x509.KeyUsage).value
     except x509.ExtensionNotFound:

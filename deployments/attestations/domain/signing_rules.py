@@ -1,4 +1,4 @@
-"""What a rule requires of a version's attestations: a pure decision."""
+"""The requirements of a signing rule on a version's attestations: a pure decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True, slots=True)
 class SigningRule:
-    """Empty tuples match anything. `builders` are patterns with *, of which the provenance must match one."""
+    """A signing rule. Empty tuples match anything. `builders` are patterns with *, one of which the provenance must
+    match.
+    """
 
     name: str
     signer_ids: tuple[int, ...] = ()
@@ -29,7 +31,7 @@ class Trusted:
 
 
 def problem_with(rule: SigningRule, given: Iterable[Trusted]) -> str:
-    """What the version lacks, as the end of a sentence ("vision/x:3 …"); empty: nothing."""
+    """Return what the version lacks, as the end of a sentence ("vision/x:3 …"). Empty if it satisfies the rule."""
     rows = [row for row in given if not rule.signer_ids or row.signer_id in rule.signer_ids]
     if not any(not row.is_provenance for row in rows):
         return "has no signature of a signer that the rule accepts"

@@ -1,4 +1,4 @@
-"""What a signed in-toto statement says of files: a model signature (OMS) or SLSA provenance."""
+"""Statements of signed in-toto payloads on files: a model signature (OMS) or SLSA provenance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SignedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Empty where the statement does not say it."""
+    """The provenance of files by SHA-256. A field is empty if the statement does not name it."""
 
     sha256: frozenset[str]
     builder: str
@@ -55,7 +55,7 @@ Statement = SignedFiles | Provenance
 
 
 def parse(document: Any) -> Statement:
-    """`document` is the parsed payload of a DSSE envelope. Raises AttestationInvalid."""
+    """Parse the JSON payload of a DSSE envelope. Raises AttestationInvalid."""
     if not isinstance(document, Mapping) or document.get("_type") not in _STATEMENTS:
         raise AttestationInvalid("The signed payload is not an in-toto statement.")
     subjects = [_sha256_of(row) for row in _rows(document.get("subject"), "subject")]
@@ -76,9 +76,9 @@ def parse(document: Any) -> Statement:
 def problem_with(
     statement: Statement | MessageSignature, artifact: Artifact, *, own_sha256: str
 ) -> str:
-    """Why the statement is not one about exactly these files; empty: it is.
+    """Return why the statement is not about exactly these files. Empty if it is.
 
-    `own_sha256` is that of the attestation itself, which may lie among the files and signs itself never.
+    `own_sha256` is that of the attestation itself, which may lie among the files and never signs itself.
     """
     files = {path: sha for path, sha in artifact.files.items() if sha != own_sha256}
     if isinstance(statement, SignedFiles):
@@ -171,7 +171,7 @@ def _provenance_0(subjects: list[str], predicate: Mapping[str, Any]) -> Provenan
 
 
 def _first_source(sources: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """The first with a commit, else the first with an address."""
+    """Return the first source with a commit, else the first with an address."""
     rows = [row for row in sources if row[0]]
     return next((row for row in rows if row[1]), rows[0] if rows else ("", ""))
 

@@ -26,13 +26,14 @@ _LONGEST_NAME: Final = 200
 
 
 class TrustRootInvalid(ValueError):
-    """The message says what is wrong, for the admin who pasted it."""
+    """A trust root cannot be used. The message says what is wrong, for the admin who pasted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """`until` is None while it is in use. `certificates_until`: when the first certificate of an authority
-    ends, None for a log.
+    """An authority or log of a trust root. `until` is None while it is in use.
+
+    `certificates_until` is when the first certificate of an authority ends, None for a log.
     """
 
     kind: str
@@ -43,7 +44,7 @@ class Instance:
 
 
 def read(document: Any) -> tuple[Instance, ...]:
-    """`document` is parsed JSON. Raises TrustRootInvalid."""
+    """Read the authorities and logs of a trust root from parsed JSON. Raises TrustRootInvalid."""
     if not isinstance(document, Mapping) or "trustedroot" not in str(document.get("mediaType")):
         raise TrustRootInvalid("This is not a trusted_root.json of Sigstore.")
     found = [
@@ -58,7 +59,7 @@ def read(document: Any) -> tuple[Instance, ...]:
 
 
 def at(document: Mapping[str, Any], times: Iterable[datetime]) -> dict[str, Any]:
-    """The same root with only what was in use at all those times: a key that is retired vouches for nothing later."""
+    """Return the same root with only what was in use at all those times: a retired key vouches for nothing later."""
     moments = tuple(times)
     kept = dict(document)
     for part in (*AUTHORITIES, *LOGS):
@@ -68,13 +69,13 @@ def at(document: Mapping[str, Any], times: Iterable[datetime]) -> dict[str, Any]
 
 
 def missing_of(document: Mapping[str, Any]) -> str:
-    """The first kind that is needed and not there, as people read it; empty: none."""
+    """Return the first required kind that the root lacks, as people read it. Empty if none is missing."""
     names = {**AUTHORITIES, **LOGS}
     return next((names[part] for part in _NEEDED if not document.get(part)), "")
 
 
 def log_ids(document: Mapping[str, Any]) -> frozenset[str]:
-    """In base64, as log entries name their log."""
+    """Return the ids of the logs in base64, as log entries name their log."""
     return frozenset(row.get("logId", {}).get("keyId", "") for row in document.get("tlogs") or [])
 
 
@@ -154,5 +155,5 @@ def _name(value: Any) -> str:
 
 
 def _decode(value: Any) -> bytes:
-    """Raises ValueError."""
+    """Decode base64. Raises ValueError."""
     return base64.b64decode(value if isinstance(value, str) else "", validate=True)

@@ -1,4 +1,4 @@
-"""What a worker found of an attestation."""
+"""The verdicts of a worker on an attestation."""
 
 from __future__ import annotations
 

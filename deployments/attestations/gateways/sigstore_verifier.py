@@ -53,7 +53,7 @@ _REASONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What holds. `signed_at` is None where several timestamps say when."""
+    """A verified keyless signature. `signed_at` is None if several timestamps give the time."""
 
     identity: Identity
     signed_at: datetime | None
@@ -63,7 +63,7 @@ class Proof:
 def verify(
     document: Mapping[str, Any], content: Envelope | MessageSignature, root: Mapping[str, Any]
 ) -> Proof:
-    """Whom the certificate of the bundle names, if the authorities and logs of the trust root vouch for it.
+    """Return the identity in the bundle's certificate, if the authorities and logs of the trust root vouch for it.
 
     `content` is that of the same bundle. Raises NotProved, and AttestationInvalid for what cannot be read.
     """
@@ -86,7 +86,7 @@ def verify(
 
 
 def check_root(document: Mapping[str, Any]) -> None:
-    """Raises TrustRootInvalid for what the library cannot use."""
+    """Check that the library can use the trust root. Raises TrustRootInvalid if not."""
     try:
         _verifier(document)
     except Exception as error:
@@ -128,7 +128,9 @@ def _verify(
 
 
 class _Witness:
-    """Lets any identity through and keeps it: who of them is trusted, is decided when all else holds."""
+    """A verification policy that accepts any identity and keeps it. Whether it is trusted is decided when all else
+    holds.
+    """
 
     identity: Identity | None = None
 
@@ -157,7 +159,9 @@ def _verifier(root: Mapping[str, Any]) -> Verifier:
 
 
 def _trusted_root(root: Mapping[str, Any]) -> TrustedRoot:
-    """Its own way from text, without a file, is that of a client's configuration."""
+    """Read the trust root from text by a client configuration, because the library reads a root alone only from a
+    file.
+    """
     from sigstore.models import ClientTrustConfig  # noqa: PLC0415  web processes do without it
 
     config = {
@@ -176,7 +180,10 @@ def _times(claims: Claims) -> tuple[datetime, ...]:
 
 
 def _signed_at(claims: Claims, times: tuple[datetime, ...]) -> datetime | None:
-    """Of several timestamps some may be of strangers; the signed time of the log is verified always."""
+    """Return when it was signed: the time of the log, which is always verified, or the only timestamp.
+
+    None if there are several timestamps, since some may be of strangers.
+    """
     return claims.integrated_at or (times[0] if len(times) == 1 else None)
 
 
@@ -199,7 +206,7 @@ def _written(times: tuple[datetime, ...]) -> str:
 
 
 def _line(error: Exception) -> str:
-    """One line, without what a stranger could make long."""
+    """Return the error on one line, without what a stranger could make long."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"[:_LONGEST_REASON]

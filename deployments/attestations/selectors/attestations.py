@@ -20,7 +20,7 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What a version lacks for one rule."""
+    """The requirement of one rule that a version does not meet."""
 
     rule: str
     problem: str
@@ -36,7 +36,7 @@ def get_visible_version(*, actor: Actor, version_id: int) -> ModelVersion:
 
 
 def list_of(version: ModelVersion) -> list[Attestation]:
-    """Oldest first, without their bodies."""
+    """List the attestations of a version, the oldest first, without their bodies."""
     rows = Attestation.objects.filter(version=version).select_related("signer", "created_by")
     return list(rows.defer("body"))
 
@@ -50,7 +50,7 @@ def get_of(version: ModelVersion, attestation_id: int) -> Attestation:
 
 
 def list_signers(actor: Actor) -> QuerySet[TrustedSigner]:
-    """Those of the actor's teams and of all teams."""
+    """Return the trusted signers of the actor's teams and of all teams."""
     rows = TrustedSigner.objects.filter(removed_at=None).select_related(
         "team", "created_by", "root"
     )
@@ -79,7 +79,7 @@ def signers_for(team: Team) -> list[Signer]:
 
 
 def shortfalls(version: ModelVersion, *, environment: str) -> list[Shortfall] | None:
-    """What the version lacks by the rules that hold for it; None where no rule does."""
+    """Return what the version lacks under the rules that apply to it. None if no rule does."""
     team = version.model.team
     rows = SigningRule.objects.filter(Q(team=None) | Q(team=team)).prefetch_related("signers")
     rules = [row for row in rows if not row.environments or environment in row.environments]
@@ -91,7 +91,7 @@ def shortfalls(version: ModelVersion, *, environment: str) -> list[Shortfall] | 
 
 
 def trusted_of(version: ModelVersion) -> list[Trusted]:
-    """Those whose signer is trusted now."""
+    """Return the trusted attestations of the version whose signer has not been removed."""
     rows = Attestation.objects.filter(
         version=version, state=AttestationState.TRUSTED, signer__removed_at=None
     )
@@ -102,7 +102,9 @@ def trusted_of(version: ModelVersion) -> list[Trusted]:
 
 
 def as_rule(row: SigningRule) -> signing_rules.SigningRule:
-    """A signer that was removed stays among those that the rule accepts, so that it never widens to any."""
+    """Convert the row to a rule. A removed signer stays among the accepted ones, so that the rule never widens to
+    any signer.
+    """
     return signing_rules.SigningRule(
         name=row.name,
         signer_ids=tuple(signer.pk for signer in row.signers.all()),

@@ -19,7 +19,7 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class VerifyingRoot:
-    """`document` is parsed JSON."""
+    """A trust root to verify with. `document` is parsed JSON."""
 
     id: int
     name: str
@@ -27,7 +27,9 @@ class VerifyingRoot:
 
 
 def list_roots() -> QuerySet[TrustRoot]:
-    """With `identity_count`, without their documents. They hold public keys only, so anyone may read them."""
+    """Return the trust roots with `identity_count`, without their documents. They contain only public keys, so
+    anyone may read them.
+    """
     live = Count("identities", filter=Q(identities__removed_at=None))
     rows = TrustRoot.objects.filter(removed_at=None).select_related("created_by")
     return rows.defer("document").annotate(identity_count=live).order_by("name")
@@ -55,14 +57,14 @@ def identities_of(root: TrustRoot) -> list[TrustedSigner]:
 
 
 def roots_of(signers: Iterable[Signer]) -> list[VerifyingRoot]:
-    """Those that identities among the signers are trusted under."""
+    """Return the roots under which keyless identities among the signers are trusted."""
     ids = {one.root_id for one in signers if one.root_id is not None}
     rows = TrustRoot.objects.filter(pk__in=ids, removed_at=None).order_by("pk")
     return [VerifyingRoot(row.pk, row.name, json.loads(row.document)) for row in rows]
 
 
 def versions_only_signed_by(signer_ids: Collection[int], *, actor: Actor) -> QuerySet[ModelVersion]:
-    """Versions that the actor may see and that have no trusted signature but of these signers."""
+    """Return versions that the actor may see and whose only trusted signatures are those of these signers."""
     signed = Attestation.objects.filter(
         version=OuterRef("pk"), state=AttestationState.TRUSTED, is_provenance=False
     )

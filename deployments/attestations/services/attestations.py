@@ -30,8 +30,9 @@ _LONGEST_NAME: Final = 200
 
 
 def add(*, actor: User, version_id: int, filename: str, body: str) -> Attestation:
-    """A worker verifies it as soon as the version's own digests are known. Raises Invalid for what is no
-    bundle, Conflict for the same one again.
+    """Add an attestation; a worker verifies it once the version's own digests are known.
+
+    Raises Invalid if it is no bundle, Conflict if it was added before.
     """
     version = attestations.get_visible_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
@@ -69,7 +70,7 @@ def add(*, actor: User, version_id: int, filename: str, body: str) -> Attestatio
 
 
 def remove(*, actor: User, version_id: int, attestation_id: int) -> None:
-    """What is served stays; later requests do without it."""
+    """Remove an attestation. Revisions that serve stay; later requests are checked without it."""
     version = attestations.get_visible_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     row = attestations.get_of(version, attestation_id)

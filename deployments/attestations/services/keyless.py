@@ -25,7 +25,9 @@ _MOST_REASONS: Final = 3
 
 
 def claimed_identity(bundle: Bundle) -> Identity | None:
-    """Whom the certificate names; not verified. None if it is not one of Fulcio. Raises AttestationInvalid."""
+    """Return the identity that the certificate names, not verified. None if it is not one of Fulcio. Raises
+    AttestationInvalid.
+    """
     if not bundle.certificates:
         return None
     try:
@@ -43,7 +45,9 @@ def verify(
     signers: Iterable[Signer],
     roots: Sequence[VerifyingRoot],
 ) -> SignatureVerdict:
-    """`roots` are those that the identities among the signers are trusted under. Raises AttestationInvalid."""
+    """Find the trusted identity that made a keyless signature. `roots` are those under which the identities among
+    the signers are trusted. Raises AttestationInvalid.
+    """
     identities = [one for one in signers if one.kind == SignerKind.KEYLESS]
     if not identities:
         reason = "It is keyless, and no identity is trusted for keyless signatures."
@@ -67,7 +71,9 @@ def verify(
 
 
 def _match(proof: Proof, root: VerifyingRoot, identities: Iterable[Signer]) -> SignatureVerdict:
-    """Exactly, letter by letter: nothing that only begins like a trusted subject is one."""
+    """Match the verified identity with the trusted ones exactly: nothing that only begins like a trusted subject
+    matches.
+    """
     named = proof.identity
     signer = next(
         (

@@ -29,7 +29,7 @@ _BOUNDS: Final = Bounds(most_bytes=MOST_BYTES, most_depth=12, most_values=5_000)
 
 
 def add(*, actor: User, name: str, document: str) -> TrustRoot:
-    """Nothing is trusted by it until an identity is. `document` is a trusted_root.json."""
+    """Add a trust root from a trusted_root.json. It vouches for nothing until an identity is trusted under it."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     trust.check_name(name)
@@ -41,7 +41,9 @@ def add(*, actor: User, name: str, document: str) -> TrustRoot:
 
 
 def replace(*, actor: User, root_id: int, document: str) -> TrustRoot:
-    """Its identities stay. What they signed counts again once it is verified with the new document."""
+    """Replace the document of a trust root. Its identities stay; their signatures count again once verified with
+    the new document.
+    """
     policy.require_platform_admin(actor)
     step_up.require(actor)
     row = views.get_root(root_id)
@@ -70,7 +72,7 @@ def replace(*, actor: User, root_id: int, document: str) -> TrustRoot:
 
 
 def remove(*, actor: User, root_id: int) -> None:
-    """With the identities that are trusted under it; their signatures count no more, at once."""
+    """Remove a trust root and the identities that are trusted under it. Their signatures no longer count, at once."""
     policy.require_platform_admin(actor)
     row = views.get_root(root_id)
     with transaction.atomic():
@@ -85,7 +87,7 @@ def remove(*, actor: User, root_id: int) -> None:
 
 
 def _read(document: str) -> dict[str, Any]:
-    """Columns of the row. Raises Invalid."""
+    """Read the columns of the row from a document. Raises Invalid."""
     try:
         content = documents.read_json(document, _BOUNDS)
         instances = trust_roots.read(content)

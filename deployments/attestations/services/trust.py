@@ -27,7 +27,9 @@ _MOST_PATTERNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignerDraft:
-    """`team` empty: trusted for all teams. `trust_root` (a name) and `issuer`: of a keyless identity."""
+    """The fields of a trusted signer. An empty `team` means that all teams trust it. `trust_root` (a name) and
+    `issuer` belong to a keyless identity.
+    """
 
     name: str
     pem: str = ""
@@ -40,7 +42,7 @@ class SignerDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDraft:
-    """Empty means any; `signers` are names."""
+    """The fields of a signing rule. Empty means any; `signers` are names."""
 
     name: str
     team: str = ""
@@ -86,7 +88,10 @@ def add_signer(*, actor: User, draft: SignerDraft) -> TrustedSigner:
 
 
 def remove_signer(*, actor: User, signer_id: int) -> None:
-    """What only this signer made is trusted no more, at once. A rule that names it accepts nobody in its place."""
+    """Remove a trusted signer. Attestations that only this signer made are no longer trusted, at once.
+
+    A rule that names it accepts nobody in its place.
+    """
     policy.require_platform_admin(actor)
     row = TrustedSigner.objects.filter(pk=signer_id, removed_at=None).first()
     if row is None:
@@ -108,7 +113,7 @@ def remove_signer(*, actor: User, signer_id: int) -> None:
 
 
 def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
-    """It holds for requests from now on; what is served stays."""
+    """Create a signing rule. It applies to requests from now on; what serves already stays."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     team = _team(draft.team)
@@ -225,8 +230,9 @@ def insert(row: Row, message: str) -> None:
 
 
 def verify_again(team_id: int | None) -> None:
-    """Attestations that a change of trust can concern are due now (None: of all teams). One that is not about
-    the bytes stays so, but who signed it may differ.
+    """Make the attestations that a change of trust can concern due now. None means those of all teams.
+
+    One that is not about the bytes stays so, but its signer may differ.
     """
     rows = Attestation.objects.all()
     if team_id is not None:

@@ -58,7 +58,7 @@ def sweep() -> None:
 
 
 def advance(attestation_id: int) -> None:
-    """Verify it, or wait until the version's own digests are known. The end of a version's upload or
+    """Verify the attestation, or wait until the version's own digests are known. The end of the version's upload or
     verification bounds that wait.
     """
     lease = leases.claim(Attestation, attestation_id)
@@ -81,7 +81,7 @@ def _examine(row: Attestation) -> _Finding:
 
 
 def _verify(row: Attestation) -> _Finding:
-    """The signature first: nothing that a stranger signed is read any further."""
+    """Verify the signature first: nothing that a stranger signed is read any further."""
     document = documents.read_json(row.body)
     bundle = bundles.parse(document)
     verdict = _signature(row, document, bundle)
@@ -101,7 +101,7 @@ def _verify(row: Attestation) -> _Finding:
 
 
 def _signature(row: Attestation, document: Any, bundle: Bundle) -> SignatureVerdict:
-    """By its keys and authorities; one of Sigstore's certificates also by its log."""
+    """Verify the signature with the trusted keys and authorities, and a keyless one also with its log."""
     trusted = attestations.signers_for(row.version.model.team)
     verdict = signers.verify(bundle, trusted, at=row.created_at)
     if verdict.signer is not None:
@@ -142,7 +142,7 @@ def _facts_of(provenance: Provenance) -> dict[str, str]:
 
 
 def _record(row: Attestation, lease: Lease, found: _Finding) -> None:
-    """In one transaction with its audit event; nothing where another worker took over."""
+    """Store the verdict and its audit event in one transaction. Do nothing if another worker took over."""
     at = clock.now()
     is_news = (row.state, row.signer_id, row.reason) != (found.state, found.signer_id, found.reason)
     with transaction.atomic():

@@ -29,7 +29,7 @@ def add_root(request: HttpRequest, user: User) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @admins_only
 def root(request: HttpRequest, user: User, root_id: int) -> HttpResponse:
-    """What it contains; POST replaces its document."""
+    """Show the contents of a trust root. POST replaces its document."""
     row = trust_roots.get_root(root_id)
     form = TrustRootForm(None, is_new=False)
     if request.method == "POST":

@@ -110,7 +110,7 @@ class IdentityForm(ServiceForm):
 
 
 class TrustRootForm(ServiceForm):
-    """One of file and text. `is_new`: with a name."""
+    """A trust root as a file or as text, one of the two. `is_new` adds its name."""
 
     name = forms.CharField(max_length=80, help_text="For example “Sigstore public good”.")
     file = forms.FileField(required=False, label="trusted_root.json", max_length=200)

@@ -1,4 +1,4 @@
-"""Remove a signer or a trust root: first what that means, then the removal."""
+"""Remove a signer or a trust root: first a page that explains the consequences, then the removal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """`signer_ids`: whose signatures count no more. `identities`: their names, of a trust root."""
+    """A removal to confirm. `signer_ids` are the signers whose signatures no longer count; `identities` are their
+    names, for a trust root.
+    """
 
     kind: str
     name: str

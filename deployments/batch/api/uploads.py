@@ -57,7 +57,7 @@ class BatchUploadSerializer(Serializer):
 
 
 class BatchFileSerializer(Serializer):
-    """What the browser reads of a file of a version too."""
+    """A file of rows in the team's area, with the fields of a version's file that the browser reads too."""
 
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Cutting files of rows into chunks of whole rows. Pure: no row is read twice, none is kept.
+"""Cut files of rows into chunks of whole rows. Pure: no row is read twice, none is kept.
 
 A row is a line of JSON, or a record of CSV, that is not blank. Rows are numbered from 1 through all files in the
 order of their keys.
@@ -26,8 +26,8 @@ _CHUNKS_PER_WORKER: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One version of an object: `version_id` is empty where the bucket keeps none. `columns` are those of CSV
-    (csv_rows): [name, datatype, shape] each.
+    """A version of an object. `version_id` is empty if the bucket keeps none. `columns` are those of CSV
+    (csv_rows), each [name, datatype, shape].
     """
 
     bucket: str
@@ -50,7 +50,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The bytes [start, end) of a file, which hold `rows` rows; the first is `first_row`. Of CSV they begin in
+    """The bytes [start, end) of a file, which contain `rows` rows from `first_row` on. In CSV they begin in
     `first_line`.
     """
 
@@ -63,7 +63,7 @@ class Chunk:
 
 
 def chunk_bytes(total_bytes: int, *, workers: int) -> int:
-    """About how many bytes a chunk gets."""
+    """Return the approximate number of bytes of a chunk."""
     even = total_bytes // (workers * _CHUNKS_PER_WORKER)
     return max(_SMALLEST_BYTES, min(_LARGEST_BYTES, even))
 
@@ -71,7 +71,7 @@ def chunk_bytes(total_bytes: int, *, workers: int) -> int:
 def cut(
     records: Iterable[bytes], *, file: int, first_row: int, target_bytes: int, header: bytes = b""
 ) -> Iterator[Chunk]:
-    """Chunks of one file, whose records follow a `header` where it is CSV.
+    """Cut one file into chunks; in CSV the records follow a `header`.
 
     Blank records belong to the chunk before them, or to the first one.
     """
@@ -92,7 +92,7 @@ def cut(
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """With their line ends. Raises Rejected for one that is too large, with its number."""
+    """Split blocks into lines, with their line ends. Raises Rejected with the number of a line that is too large."""
     rest, number = b"", 0
     for block in blocks:
         parts = _split(rest + block)
@@ -107,7 +107,7 @@ def lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _split(text: bytes) -> list[bytes]:
-    """At line feeds only: a carriage return ends no row."""
+    """Split at line feeds only: a carriage return ends no row."""
     parts = text.split(b"\n")
     last = parts.pop()
     lines = [part + b"\n" for part in parts]

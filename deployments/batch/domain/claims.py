@@ -17,7 +17,7 @@ KIND: Final = resource_claims.KIND
 def templates(
     context: ManifestContext, served: ServedRevision, labels: Mapping[str, str]
 ) -> list[Manifest]:
-    """Empty where workers request the device plugin's resource."""
+    """Return the ResourceClaimTemplate of the workers. Empty if they request the device plugin's resource."""
     if not served.spec.placement.device_claims:
         return []
     return [
@@ -35,7 +35,9 @@ def templates(
 
 
 def pod_labels(served: ServedRevision) -> dict[str, str]:
-    """What a pod with a claim holds, until fleet reads its devices."""
+    """Return the label for the GPUs that a pod with a claim holds, until the fleet reads its devices. Empty without
+    claims.
+    """
     spec = served.spec
     if not spec.placement.device_claims:
         return {}

@@ -18,7 +18,10 @@ Column = list[Any]
 
 
 def records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """As csv_rows.records. Raises Rejected for one that is too large, as one is whose quotes are never closed."""
+    """Yield records with the number of their first line, as csv_rows.records does.
+
+    Raises Rejected for one that is too large, such as one whose quotes are never closed.
+    """
     size, first = 0, 1
 
     def counted() -> Iterator[bytes]:
@@ -38,7 +41,7 @@ def records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def columns_of(header: bytes, signature: Signature, *, name: str, version: str) -> list[Column]:
-    """In the order of the header. Raises Rejected, naming the column."""
+    """Return the columns in the order of the header. Raises Rejected, naming the column."""
     if not signature.inputs:
         raise _rejected(f"The inputs of {version} are not known, so {name} must be JSON lines.")
     where = f"Line 1 of {name}"
@@ -59,7 +62,7 @@ def columns_of(header: bytes, signature: Signature, *, name: str, version: str) 
 
 
 def columns_of_inputs(signature: Signature, *, version: str) -> list[Column]:
-    """Each input of the model, as messages of a queue have them. Raises Rejected."""
+    """Return a column for each input of the model, as messages of a queue have them. Raises Rejected."""
     where = f"The inputs of {version}"
     if not signature.inputs:
         raise _rejected(f"{where} are not known.")
@@ -88,7 +91,7 @@ def _column(name: str, signature: Signature, where: str) -> Column:
 
 
 class FirstRows:
-    """Looks at the first rows of all files of a job, so that a wrong file starts no nodes."""
+    """A check of the first rows of all files of a job, so that a wrong file starts no nodes."""
 
     def __init__(self, *, error_limit: int) -> None:
         self._left, self._errors_left, self._first = CHECKED_ROWS, error_limit, ""
@@ -96,7 +99,10 @@ class FirstRows:
     def checked(
         self, rows: Iterable[tuple[int, bytes]], columns: Sequence[Any], *, name: str
     ) -> Iterator[bytes]:
-        """Raises Rejected once more of them are bad than the job may have, with the first."""
+        """Yield the bodies of the rows, checking the first ones.
+
+        Raises Rejected with the first bad row once more are bad than the job may have.
+        """
         for line, body in rows:
             if self._left and body.strip():
                 self._left -= 1

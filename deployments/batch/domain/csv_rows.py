@@ -33,11 +33,11 @@ _SHOWN = 40
 
 
 class BadRow(ValueError):
-    """Names the line and the column."""
+    """A row that cannot be read. The message names the line and the column."""
 
 
 def cells_of(text: str) -> list[str]:
-    """Of one record. Raises BadRow for what is not CSV."""
+    """Return the cells of one record. Raises BadRow if it is not CSV."""
     try:
         # It is one of the whole process: rows have a limit of their own, which is larger.
         csv.field_size_limit(2**31 - 1)
@@ -48,7 +48,7 @@ def cells_of(text: str) -> list[str]:
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    """With their line feeds. A carriage return ends no line."""
+    """Split into lines, with their line feeds. A carriage return ends no line."""
     parts = content.split(b"\n")
     return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
@@ -59,7 +59,7 @@ def is_open(line: bytes, *, was_open: bool) -> bool:
 
 
 def records(lines: Iterable[bytes], first_line: int = 1) -> Iterator[tuple[int, bytes]]:
-    """Records with the number of the line in which each starts; blank lines between them too."""
+    """Yield records with the number of the line in which each starts, including blank lines between them."""
     parts: list[bytes] = []
     start, within = first_line, False
     for number, line in enumerate(lines, first_line):
@@ -74,7 +74,7 @@ def records(lines: Iterable[bytes], first_line: int = 1) -> Iterator[tuple[int, 
 
 
 def request_of(body: bytes, columns: list[Any], line: int) -> dict[str, Any]:
-    """The request of the inference protocol. Raises BadRow."""
+    """Build the request of the inference protocol. Raises BadRow."""
     try:
         cells = cells_of(body.decode().rstrip("\r\n"))
     except UnicodeDecodeError:
@@ -98,7 +98,10 @@ def request_of(body: bytes, columns: list[Any], line: int) -> dict[str, Any]:
 
 
 def values_of(cell: str, datatype: str, shape: list[int]) -> list[Any]:
-    """One, or those of a JSON list. With a dynamic dimension their number is a multiple of the others."""
+    """Return the value of a cell, or the values of its JSON list. Raises BadRow.
+
+    With a dynamic dimension their number is a multiple of the fixed ones.
+    """
     fixed = math.prod(size for size in shape if size != -1)
     is_dynamic = -1 in shape
     if fixed == 1 and not (is_dynamic and cell.lstrip().startswith("[")):
@@ -117,13 +120,13 @@ def values_of(cell: str, datatype: str, shape: list[int]) -> list[Any]:
 
 
 def filled(shape: list[int], data: list[Any]) -> list[int]:
-    """With the sizes of these values in the place of dynamic ones."""
+    """Replace the dynamic size of a shape by the one that these values have."""
     fixed = math.prod(size for size in shape if size != -1)
     return [len(data) // fixed if size == -1 else size for size in shape]
 
 
 def value_of(cell: str, datatype: str) -> Any:
-    """Raises BadRow for what is no value of it."""
+    """Convert a cell to a value of the datatype. Raises BadRow if it is none."""
     if datatype == "BYTES":
         return cell
     text = cell.strip()
@@ -138,7 +141,7 @@ def value_of(cell: str, datatype: str) -> Any:
 
 
 def _number_of(text: str, datatype: str) -> Any:
-    """None for what is outside its datatype."""
+    """Convert text to a number or bool. None if it is outside the datatype."""
     if datatype == "BOOL":
         return BOOLEANS.get(text)
     if datatype in INTEGERS:

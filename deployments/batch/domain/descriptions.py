@@ -1,4 +1,4 @@
-"""What a batch job does, in words: its line in lists of requests, and what an approval starts."""
+"""Descriptions of a batch job: its line in lists of requests, and what an approval starts."""
 
 from __future__ import annotations
 

@@ -40,12 +40,14 @@ _MESSAGE_PATH: Final = "/dev/termination-log"
 
 
 def name_of(job_id: int, attempt: int) -> str:
-    """The same for each pass over one attempt, so that a Job is found again. Of its Secret too."""
+    """Return the name of the Job and of its Secret. It is the same in each pass over one attempt, so that the Job
+    is found again.
+    """
     return f"batch-{job_id}-{attempt}"
 
 
 def spec_of(settings: BatchSettings) -> ServingSpec:
-    """What the pods have in common with those of a deployment; nobody calls them."""
+    """Return the settings that the pods share with those of a deployment. Nobody calls them."""
     return ServingSpec(
         engine=TRITON,
         instance_type=settings.instance_type,
@@ -67,7 +69,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
 
 
 def shared(context: ManifestContext) -> list[Manifest]:
-    """What the pods need in the namespace of the team, without Secrets and quota."""
+    """Return the objects that the pods need in the team's namespace, without Secrets and quota."""
     return [
         namespace.namespace(context),
         network.default_deny(context),
@@ -77,7 +79,9 @@ def shared(context: ManifestContext) -> list[Manifest]:
 
 
 def links(context: ManifestContext, *, name: str, urls: Mapping[int, str]) -> Manifest:
-    """The address of each worker's list of chunks: who has it reads and writes these chunks."""
+    """Build the Secret with the address of each worker's list of chunks. Whoever has an address reads and writes
+    its chunks.
+    """
     data = {f"{LINKS}{index}": _encode(url) for index, url in sorted(urls.items())}
     return {
         "apiVersion": "v1",
@@ -142,7 +146,7 @@ def labels_of(context: ManifestContext, name: str) -> dict[str, str]:
 
 
 def failure_rules() -> list[dict[str, Any]]:
-    """The first that matches counts."""
+    """Return the rules of the Job's pod failure policy, of which the first match counts."""
     codes = {"containerName": CONTAINER, "operator": "In"}
     return [
         {
@@ -164,7 +168,7 @@ def pod(
     plan: Mapping[str, Any],
     env: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """`text` is the program, which reads its `plan` and starts Triton."""
+    """Build the spec of a worker's pod. `text` is the program, which reads its `plan` and starts Triton."""
     scratch_volume, scratch_mount, home = pod_template.scratch()
     shm_volume, shm_mount = pod_template.shared_memory(served.spec)
     container = {

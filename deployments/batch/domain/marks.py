@@ -1,4 +1,4 @@
-"""What a worker wrote when it had finished a chunk. It comes from a pod that runs the model's code."""
+"""The mark that a worker writes when it has finished a chunk. It comes from a pod that runs the model's code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mark:
 
 
 def parse(body: bytes, *, rows: int) -> Mark | None:
-    """None where it does not say that exactly the rows of the chunk were written."""
+    """Parse a mark. None if it does not say that exactly the rows of the chunk were written."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What the cluster says about a batch job, from its Job and pods. Messages of pods are untrusted text."""
+"""The state of a batch job on its cluster, from its Job and pods. Messages of pods are untrusted text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """`failure` is set when the Job has failed, `has_ended` also when it is complete. `is_queued`: Kueue has not
-    admitted it, or has evicted it.
+    """The observed state of a Job. `failure` is set when it has failed, `has_ended` also when it is complete.
+
+    `is_queued` means that Kueue has not admitted it, or has evicted it.
     """
 
     detail: str
@@ -36,7 +37,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
-    """`is_empty`: KEDA finds no message and no worker runs. `failure` is set when its workers cannot do it."""
+    """The observed state of the workers of a queue. `is_empty` means that KEDA finds no message and no worker runs.
+
+    `failure` is set when the workers cannot do their work.
+    """
 
     detail: str
     is_empty: bool = False
@@ -68,7 +72,9 @@ def is_live(pod: Json) -> bool:
 
 
 def _failure_of(pods: Sequence[Json]) -> str:
-    """Of the last ones that ended, all failed by themselves; or one that says that it can never work."""
+    """Return why the workers cannot go on: the last one says that it never can, or the last few all failed by
+    themselves. Empty otherwise.
+    """
     ended = sorted(
         (str(last.get("finishedAt") or ""), last.get("exitCode") or 0, _message(last))
         for pod in pods
@@ -101,7 +107,7 @@ def observe(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> Observed
 
 
 def reclaimed(pods: Sequence[Json]) -> int:
-    """Pods that the cluster ended: their node was reclaimed or drained, or is gone."""
+    """Count the pods that the cluster ended: their node was reclaimed or drained, or is gone."""
     return sum(
         item.get("type") == "DisruptionTarget" and item.get("status") == "True"
         for pod in pods
@@ -171,7 +177,7 @@ def _waits_for(pod: Json) -> str:
 
 
 def _last_message(pods: Sequence[Json]) -> str:
-    """Of the worker that failed last by itself."""
+    """Return the message of the worker that last failed by itself. Empty if none did."""
     ends = [
         (str(ended.get("finishedAt") or ""), message)
         for pod in pods

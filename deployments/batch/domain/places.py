@@ -1,4 +1,4 @@
-"""Where a batch job reads and writes: addresses in S3, and what a team may use of them."""
+"""Addresses in S3 where a batch job reads and writes, and which of them a team may use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ ENDINGS: Final = ".jsonl or .csv"
 
 
 def kind_of(key: str) -> str | None:
-    """None for other endings; a file that is named by itself may have any and is one of JSON lines."""
+    """Return the kind of rows by the ending of a key. None for other endings; a file that is named by itself may
+    have any and then has JSON lines.
+    """
     ending = key.rpartition(".")[2].lower() if "." in key else ""
     if ending in ("jsonl", "ndjson", "json"):
         return JSON_LINES
@@ -35,7 +37,7 @@ def kind_of(key: str) -> str | None:
 
 
 def team_area(bucket: str, team: str) -> str:
-    """Ends with "/": vision must not match vision-lab."""
+    """Return the address of the team's area. It ends with "/", so that vision does not match vision-lab."""
     return f"s3://{bucket}/{TEAMS}{team}/"
 
 
@@ -45,7 +47,7 @@ def default_output(bucket: str, team: str, job: str) -> str:
 
 
 def parse_input(text: str, *, bucket: str, team: str, patterns: Sequence[str]) -> BucketAddress:
-    """A file, or a prefix that ends with "/". Raises Rejected."""
+    """Parse the input: a file, or a prefix that ends with "/". Raises Rejected."""
     address = _parse(text, "input")
     allowed = (team_area(bucket, team), *patterns)
     # Of the portal's own bucket, which has the files of all teams, the team's area only.
@@ -59,7 +61,7 @@ def parse_input(text: str, *, bucket: str, team: str, patterns: Sequence[str]) -
 
 
 def parse_output(text: str, *, bucket: str, team: str, source: BucketAddress) -> BucketAddress:
-    """A prefix of the team's own area that is apart from the input. Raises Rejected."""
+    """Parse the output: a prefix of the team's own area, apart from the input. Raises Rejected."""
     address = parse_prefix(text, bucket=bucket, team=team)
     folder = uri_of(source) if is_prefix(source) else uri_of(source).rpartition("/")[0] + "/"
     if (uri_of(address).startswith(folder) and is_prefix(source)) or folder == uri_of(address):
@@ -72,7 +74,7 @@ def parse_output(text: str, *, bucket: str, team: str, source: BucketAddress) ->
 
 
 def parse_prefix(text: str, *, bucket: str, team: str) -> BucketAddress:
-    """A prefix of the team's own area. Raises Rejected."""
+    """Parse a prefix of the team's own area. Raises Rejected."""
     address = _parse(text.strip().rstrip("/") + "/", "output")
     area = team_area(bucket, team)
     if not uri_of(address).startswith(area) or uri_of(address) == area:
@@ -89,13 +91,13 @@ def uri_of(address: BucketAddress) -> str:
 
 
 def read(uri: str) -> BucketAddress:
-    """Of a stored one."""
+    """Parse a stored S3 address."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     return BucketAddress(bucket, key)
 
 
 def part_key(output: str, number: int) -> str:
-    """The same for each attempt at a chunk, so that its rows are there once."""
+    """Return the key of a part. It is the same for each attempt at a chunk, so that its rows exist once."""
     return f"{read(output).key}part-{number:05d}.jsonl"
 
 
@@ -104,7 +106,7 @@ def work_prefix(job_id: int) -> str:
 
 
 def mark_key(job_id: int, number: int) -> str:
-    """Written after the part: the chunk is done."""
+    """Return the key of a mark, which is written after the part when the chunk is done."""
     return f"{marks_prefix(job_id)}{number:05d}.json"
 
 
@@ -113,7 +115,7 @@ def marks_prefix(job_id: int) -> str:
 
 
 def report_key(job_id: int, number: int) -> str:
-    """What a worker of a queue says it has done; read in the order of the numbers."""
+    """Return the key of a queue worker's report. Reports are read in the order of their numbers."""
     return f"{work_prefix(job_id)}reports/{number:07d}.json"
 
 
@@ -122,7 +124,7 @@ def list_key(job_id: int, attempt: int, worker: int) -> str:
 
 
 def library_key(job_id: int, attempt: int) -> str:
-    """What workers of a queue import; its digest is in the plan of the same attempt."""
+    """Return the key of the library that queue workers import. Its digest is in the plan of the same attempt."""
     return f"{work_prefix(job_id)}library/{attempt}.zip"
 
 

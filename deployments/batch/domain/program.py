@@ -24,7 +24,7 @@ _FUTURE: Final = "from __future__ import annotations\n"
 
 
 def _body(module: ModuleType) -> str:
-    """Without its imports of modules of ours and of the future."""
+    """Return the module's text without imports of modules of the portal and of the future."""
     text = Path(str(module.__file__)).read_text()
     lines = text.splitlines()
     for node in ast.parse(text).body:
@@ -42,7 +42,7 @@ TEXT: Final = _FUTURE + "".join(map(_body, (*_SHARED, worker_program)))
 
 
 def queue_text(kind: QueueKind) -> str:
-    """With the worker's half of this kind alone."""
+    """Return the program of queue workers, with the worker's half of this kind only."""
     modules = (
         *_SHARED,
         message,

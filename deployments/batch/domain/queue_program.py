@@ -33,7 +33,10 @@ def keep_held(consumer: Consumer, seconds: float) -> None:
 
 
 def consume(open_source: Any, command: list[str], folder: Path) -> tuple[int, str]:
-    """`open_source` makes a source of the plan's part for it and the name of this worker."""
+    """Answer messages until none is left; return the exit code and why.
+
+    `open_source` makes a source from the plan's part for it and the name of this worker.
+    """
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     plan = json.loads(os.environ["SLIPWAY_BATCH"])

@@ -1,4 +1,4 @@
-"""Answering messages until none is left: a part of the program of queue workers (program.py).
+"""Answer messages until none is left: a part of the program of queue workers (program.py).
 
 A message is acknowledged after its answer is durable: in a part in the object store, or beside the messages.
 What was answered by a worker that died before it acknowledged is read from that worker's part and not sent to the model again.
@@ -33,7 +33,9 @@ REMEMBERED = 500_000
 
 
 class Consumer:
-    """`source` is as sources/interface.py says, `outbox` as Outbox, `server` as Server."""
+    """The consumer of a queue. `source` follows sources/interface.py; `outbox` and `server` are an Outbox and a
+    Server.
+    """
 
     def __init__(
         self, plan: Json, source: Any, outbox: Any, server: Any, stopping: threading.Event
@@ -76,7 +78,7 @@ class Consumer:
                     self.source.release(held)
 
     def step(self, pool: ThreadPoolExecutor) -> bool:
-        """False when there is nothing left to do."""
+        """Make one pass over the queue. False when there is nothing left to do."""
         claimed = self.source.claim(self.plan["redelivery"] * 1000, SUSPECTS)
         lost = [message for message in claimed if message.id not in self.held]
         if lost:
@@ -98,7 +100,7 @@ class Consumer:
         return bool(messages) or not self.is_idle()
 
     def new_of(self, messages: list[Message]) -> list[Message]:
-        """Without those that this worker has in hand: the newest handle of them counts."""
+        """Return the messages that this worker does not hold yet. A held one takes over its newest handle."""
         for message in messages:
             if message.id in self.held:
                 self.held[message.id].handle = message.handle
@@ -110,7 +112,7 @@ class Consumer:
         return [others, *alone] if others else alone
 
     def try_again(self, group: list[Message], pool: ThreadPoolExecutor) -> None:
-        """Only what is sent next counts as delivered."""
+        """Take a group and send it to the model again. Only what is sent next counts as delivered."""
         if self.stopping.is_set():
             return
         taken = self.source.take(group)
@@ -128,7 +130,7 @@ class Consumer:
             self.busy = time.monotonic()
 
     def keep_held(self) -> None:
-        """While this worker lives, no other one takes what it holds."""
+        """Keep the held messages from other workers while this worker lives."""
         with self.lock:
             self.source.keep(list(self.held.values()))
 
@@ -146,7 +148,10 @@ class Consumer:
         return not unread and not pending
 
     def unanswered(self, messages: list[Message]) -> list[Message]:
-        """The others have a durable answer: their worker died before it acknowledged them, or they were delivered again."""
+        """Return the messages without a durable answer.
+
+        The others have one: their worker died before it acknowledged them, or they were delivered again.
+        """
         if self.plan["parts"] and any(message.deliveries > 1 for message in messages):
             self.recover()
         done = [message for message in messages if message.id in self.known]
@@ -188,7 +193,9 @@ class Consumer:
             self.answered.append((message, body))
 
     def answer(self, message: Message) -> Any:
-        """The row of the output, with an `error` if it is a dead letter; None: not tried, because the worker stops."""
+        """Return the row of the output, with an `error` if it is a dead letter. None if it was not tried because
+        the worker stops.
+        """
         if self.stopping.is_set():
             return None
         if message.deliveries > self.tries:
@@ -210,7 +217,7 @@ class Consumer:
         return row
 
     def flush(self) -> None:
-        """Answers are durable, then their messages acknowledged, then it is reported."""
+        """Write the answers durably, then acknowledge their messages, then report."""
         answered, dead = self.answered, self.dead
         self.answered, self.dead, self.size = [], [], 0
         self.since = time.monotonic()

@@ -20,7 +20,7 @@ def is_queue(address: str) -> bool:
 
 
 def kind_of(source: str) -> QueueKind:
-    """Of an address that `is_queue`."""
+    """Return the kind of queue of an address that `is_queue`. Raises ValueError for another address."""
     kind = catalogue.kind_of(source)
     if kind is None:
         raise ValueError(f"{source} is not a queue")
@@ -28,7 +28,7 @@ def kind_of(source: str) -> QueueKind:
 
 
 def parse_input(text: str, *, team: str, patterns: Sequence[str]) -> str:
-    """The address of a queue that the team may read. Raises Rejected."""
+    """Parse the address of a queue that the team may read. Raises Rejected."""
     allowed = [pattern.replace("{team}", team) for pattern in (*OF_TEAM, *patterns)]
     for place in kind_of(text).places_of(text.strip()):
         if not any(fnmatch.fnmatchcase(place, pattern) for pattern in allowed):
@@ -41,7 +41,7 @@ def parse_input(text: str, *, team: str, patterns: Sequence[str]) -> str:
 
 
 def parse_output(text: str, *, source: str) -> str:
-    """Of an output that is a queue: a place beside the messages of `source`. Raises Rejected."""
+    """Parse an output that is a queue: a place beside the messages of `source`. Raises Rejected."""
     kind = kind_of(source)
     if catalogue.kind_of(text) is not kind:
         raise _rejected("output", "Answers go to a prefix of S3, or stay with the queue's server.")
@@ -50,7 +50,7 @@ def parse_output(text: str, *, source: str) -> str:
 
 
 def check_settings(source: str, output: str, settings: BatchSettings) -> None:
-    """Raises Rejected for settings that do not fit the kind of the input."""
+    """Check that the settings fit the kind of the input. Raises Rejected."""
     if not is_queue(source):
         for name in ("consumer_group", "dead_letters", "secret"):
             if getattr(settings, name):
@@ -62,7 +62,7 @@ def check_settings(source: str, output: str, settings: BatchSettings) -> None:
 
 
 def read(source: str, output: str, settings: BatchSettings) -> Queue:
-    """Raises Rejected for names that do not fit together."""
+    """Read the queue that the settings describe. Raises Rejected for names that do not fit together."""
     return kind_of(source).read(source, output, settings)
 
 

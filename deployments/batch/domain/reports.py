@@ -1,4 +1,4 @@
-"""What workers of a queue say that they did, and its sum. Reports come from pods that run the model's code."""
+"""Reports of queue workers on their work, and their sum. They come from pods that run the model's code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _MAX_PART: Final = 9_999_999
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`part` has `rows` answers, None: no part was written. `waiting` None: the queue cannot say."""
+    """A report of a queue worker. `part` has `rows` answers; None means that no part was written. `waiting` None
+    means that the queue cannot say.
+    """
 
     answered: int
     dead: int
@@ -29,9 +31,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """`reports` is the number of the next one to read, `signed` what it was when addresses were last signed.
-    `dead_before` were dead letters before the last start. `waiting` is as a worker said it at `waiting_at` (ISO).
-    `adopted` are parts that were found without a report: workers read them, because their messages may come again.
+    """The progress of a queue. `reports` is the number of the next one to read, `signed` what it was when addresses
+    were last signed.
+
+    `dead_before` are dead letters before the last start. `waiting` is as a worker reported it at `waiting_at`
+    (ISO). `adopted` are parts that were found without a report: workers read them, because their messages may come
+    again.
     """
 
     reports: int = 0
@@ -55,12 +60,12 @@ def drained_of(column: dict[str, Any] | None) -> Drained:
 
 
 def restarted(column: dict[str, Any] | None, dead: int) -> dict[str, Any]:
-    """At a start: `dead` letters of before do not count against the error limit."""
+    """Return the progress for a new start: the `dead` letters before it do not count against the error limit."""
     return replace(drained_of(column), dead_before=dead).to_json()
 
 
 def parse(body: bytes) -> Report | None:
-    """None for what no worker writes."""
+    """Parse a report. None if no worker writes such a report."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

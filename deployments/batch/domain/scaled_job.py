@@ -42,8 +42,9 @@ def objects_of(
     columns: Sequence[Any] | None,
     until: float,
 ) -> list[Manifest]:
-    """`columns` are [name, datatype, shape] of the inputs; None: messages must hold whole requests. `until` is the
-    deadline in seconds of the epoch.
+    """Return the objects of a job that drains a queue. `until` is the deadline in seconds of the epoch.
+
+    `columns` are [name, datatype, shape] of the inputs; None means that messages must hold whole requests.
     """
     policy = network.queue_of(context, name, servers=queue.servers)
     spec = queue.kind.authentication(settings)

@@ -1,4 +1,4 @@
-"""What a batch job is run with."""
+"""The settings of a batch job's pods."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class BatchSettings(Definition):
 
 
 def _rules_of(settings: BatchSettings) -> Iterator[Rule]:
-    """As those of a deployment, whose placement has the same settings."""
+    """Yield the rules of GPU claims, which are those of a deployment's placement."""
     yield from claim_rules.rules_of_claims(
         settings.gpu_resource,
         is_on=settings.device_claims,

@@ -1,4 +1,4 @@
-"""How the programs of batch pods end: with an exit code and a termination message (a part of them, program.py)."""
+"""The end of the programs of batch pods, with an exit code and a termination message: a part of them (program.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployments.batch.domain.worker_store import MESSAGE_BYTES
 
 
 def run_and_exit(work: Callable[[list[str], Path], tuple[int, str]]) -> None:
-    """`work` is given Triton's command line and an empty folder, and says its exit code and why."""
+    """Run `work` with Triton's command line and an empty folder; it returns its exit code and why."""
     with tempfile.TemporaryDirectory() as name:
         code, detail = work(sys.argv[2:], Path(name))
     Path(sys.argv[1]).write_text(json.dumps({"code": code, "detail": detail})[:MESSAGE_BYTES])

@@ -1,4 +1,4 @@
-"""What a queue worker writes to the object store: numbered objects by presigned addresses, a part of its program.
+"""The numbered objects that a queue worker writes by presigned addresses: a part of its program.
 
 All workers of a job share the numbers: an address creates its object or finds it there (program.py).
 """
@@ -20,7 +20,7 @@ MOST_WRITERS = 64
 
 
 class Outbox:
-    """Addresses of `parts` (answers as JSON lines) and `reports` (what was done) by number, one use each."""
+    """The addresses of `parts` (answers as JSON lines) and `reports` (what was done) by number, for one use each."""
 
     def __init__(self, url: str, stopping: threading.Event) -> None:
         self.url, self.stopping = url, stopping
@@ -48,7 +48,7 @@ class Outbox:
             self.readable = {item["n"]: item["get"] for item in parts}
 
     def load_library(self, digest: str, folder: Path) -> None:
-        """Let the program import it, if it is what the plan says."""
+        """Make the library importable. Raises Ended if it is not the one that the plan names."""
         status, content = self.store.get(self.library)
         if status != 200:
             raise Ended(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
@@ -66,7 +66,7 @@ class Outbox:
                 self.read_list()
 
     def create(self, kind: str, body: bytes) -> int:
-        """The number of the new object. Raises Ended where no address is left."""
+        """Create the next object and return its number. Raises Ended if no address is left."""
         for _ in range(OUTBOX_READS):
             while (taken := self.take(kind)) is not None:
                 number, url = taken
@@ -87,7 +87,9 @@ class Outbox:
             return number, self.free[kind].pop(number)
 
     def unreported(self) -> list[tuple[int, list[str]]]:
-        """Parts of others that had no report when the list was written, with the ids of their messages. Once each."""
+        """Return parts of others that had no report when the list was written, with the ids of their messages. Once
+        each.
+        """
         with self.lock:
             addresses = sorted((n, u) for n, u in self.readable.items() if n not in self.read)
         found, misses = [], 0

@@ -40,7 +40,9 @@ LIST_SECONDS, FRESH_SECONDS = 5, 120
 
 
 class Worker:
-    """`links` are the newest addresses of each chunk: they end sooner than a large chunk may take."""
+    """A worker of chunks. `links` are the newest addresses of each chunk: they end sooner than a large chunk may
+    take.
+    """
 
     def __init__(self, plan: Json, url: str, stopping: threading.Event) -> None:
         self.plan, self.url, self.stopping = plan, url, stopping
@@ -101,7 +103,7 @@ class Worker:
         self.store.put(self.links[number]["mark"], body, len(body))
 
     def rows_of(self, chunk: Json) -> list[Any]:
-        """Requests as JSON; of CSV, a BadRow in the place of what is none."""
+        """Return requests as JSON. In CSV a row that is no request is a BadRow."""
         headers = {**chunk["headers"], "Range": f"bytes={chunk['start']}-{chunk['end'] - 1}"}
         status, content = self.store.get(chunk["file"], headers)
         if status not in (200, 206):

@@ -29,7 +29,7 @@ FIELDS = ("id", "inputs", "outputs", "parameters")
 
 
 class Server:
-    """Triton, and one connection to it for each thread."""
+    """A running Triton, with one connection to it for each thread."""
 
     def __init__(self, command: list[str], plan: Json, folder: Path) -> None:
         self.path = f"/v2/models/{plan['model']}/infer"
@@ -67,7 +67,7 @@ class Server:
             return False
 
     def send(self, method: str, path: str, body: bytes) -> tuple[int, bytes, bool]:
-        """The last: whether the answer has binary data."""
+        """Send a request. The last value of the result is whether the answer has binary data."""
         connection = getattr(self.local, "connection", None)
         if connection is None:
             connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_SECONDS)
@@ -83,7 +83,7 @@ class Server:
         return response.status, content, "Inference-Header-Content-Length" in response.headers
 
     def answer(self, number: int, line: bytes) -> Json:
-        """The row of the output: what the model answers, or why it has no answer."""
+        """Return the row of the output: what the model answers, or why it has no answer."""
         try:
             request = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""How the programs of batch pods read and write objects: a part of them (program.py)."""
+"""The client with which the programs of batch pods read and write objects: a part of them (program.py)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Ended(Exception):
 
 
 class Store:
-    """Objects by presigned addresses."""
+    """A store of objects that are read and written by presigned addresses."""
 
     def get(self, url: str, headers: Json | None = None) -> tuple[int, bytes]:
         return self.send("GET", url, b"", headers or {})
 
     def put(self, url: str, body: Any, size: int) -> bool:
-        """Whether it is there now through this call; False: another attempt had written it."""
+        """Whether this call created the object. False if another attempt had written it."""
         headers = {"If-None-Match": "*", "Content-Length": str(size)}
         status, content = self.send("PUT", url, body, headers)
         if status == 412:

@@ -51,7 +51,7 @@ class BatchStore:
         )
 
     def list_keys(self, bucket: str, prefix: str, *, at_most: int) -> list[str]:
-        """In order, at most one more than `at_most`. Keys that stand for folders are left out."""
+        """List keys in order, at most one more than `at_most`. Keys that stand for folders are left out."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": _PAGE}
         )
@@ -65,7 +65,7 @@ class BatchStore:
         return keys[: at_most + 1]
 
     def blocks(self, file: InputFile) -> Iterator[bytes]:
-        """The content of exactly this version. Raises StoreRefused if it was replaced."""
+        """Yield the content of exactly this version. Raises StoreRefused if it was replaced."""
         with translated(file.key):
             response = self._client.get_object(
                 Bucket=file.bucket, Key=file.key, IfMatch=file.etag, **_version(file)
@@ -73,13 +73,13 @@ class BatchStore:
             yield from response["Body"].iter_chunks(_READ_BYTES)
 
     def read(self, key: str, *, at_most: int) -> bytes:
-        """A small object of the portal's bucket; its first bytes if it is larger."""
+        """Read at most `at_most` bytes of an object in the portal's bucket."""
         with translated(key):
             response = self._client.get_object(Bucket=self.bucket, Key=key)
             return bytes(response["Body"].read(at_most))
 
     def find_part(self, key: str) -> StoredPart | None:
-        """Of the portal's bucket."""
+        """Find a part in the portal's bucket. None if it is missing."""
         try:
             with translated(key):
                 response = self._client.head_object(Bucket=self.bucket, Key=key)
@@ -99,7 +99,7 @@ class BatchStore:
         self._store.delete_all_versions(prefix)
 
     def url_of_input(self, file: InputFile, *, seconds: int) -> str:
-        """For GET of this version. The sender adds If-Match, which is signed, and may add a range."""
+        """Sign an address for GET of this version. The sender adds If-Match, which is signed, and may add a range."""
         params = {"Bucket": file.bucket, "Key": file.key, "IfMatch": file.etag, **_version(file)}
         return self._presign("get_object", params, seconds)
 
@@ -107,12 +107,14 @@ class BatchStore:
         return self._presign("get_object", {"Bucket": self.bucket, "Key": key}, seconds)
 
     def url_to_create(self, key: str, *, seconds: int) -> str:
-        """For one PUT with If-None-Match: *, which is signed: what is there is never replaced."""
+        """Sign an address for one PUT with If-None-Match: *, which is signed, so that an existing object is never
+        replaced.
+        """
         params = {"Bucket": self.bucket, "Key": key, "IfNoneMatch": "*"}
         return self._presign("put_object", params, seconds)
 
     def url_to_download(self, key: str, *, filename: str, seconds: int) -> str:
-        """For people: at the address of the store that browsers reach."""
+        """Sign an address for people, at the address of the store that browsers reach."""
         return download_urls.sign(
             self._store.browser_client, self.bucket, key, filename=filename, seconds=seconds
         )

@@ -25,7 +25,7 @@ _RELATED: Final = ("team", "version__model__team", "cluster", "requester", "deci
 
 
 def list_visible_to(actor: User, *, team_slug: str = "", state: str = "") -> QuerySet[BatchJob]:
-    """Newest first."""
+    """Return the jobs of the actor's teams, the newest first."""
     rows = BatchJob.objects.filter(team__in=policy.visible_teams(actor)).select_related(*_RELATED)
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
@@ -35,7 +35,7 @@ def list_visible_to(actor: User, *, team_slug: str = "", state: str = "") -> Que
 
 
 def of_ids(ids: Collection[int]) -> list[BatchJob]:
-    """As listed, oldest first. Whoever calls it made sure that they are visible."""
+    """Return jobs as they are listed, the oldest first. The caller has checked that they are visible."""
     rows = BatchJob.objects.filter(pk__in=ids).select_related(*_RELATED)
     return list(rows.defer("files").order_by("id"))
 
@@ -65,14 +65,17 @@ def get_job(job_id: int) -> BatchJob:
 
 
 def label_of(job: BatchJob) -> str:
-    """As the ledger names it in place of a deployment; no deployment has a slash in its name."""
+    """Return the job's label in the ledger, where a deployment's name would be; no deployment has a slash in its
+    name.
+    """
     return f"batch/{job.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`spent_amount` is sealed and estimated; None where it is not known. `done_at` is when it will be done
-    at this rate, and `forecast_amount` what it will have cost then.
+    """The progress of a job. `spent_amount` is sealed and estimated cost; None if it is not known.
+
+    `done_at` is when it will be done at this rate, and `forecast_amount` what it will have cost then.
     """
 
     chunks: int
@@ -84,8 +87,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """Messages of the queue that a job drains. `waiting` is as it was at `waiting_at`; None is not known. `retried` counts
-    tries after the first, `dead_letters` are messages that were moved to that stream.
+    """The messages of the queue that a job drains. `waiting` is the number at `waiting_at`; None if it is not
+    known.
+
+    `retried` counts tries after the first; `dead_letters` are messages that were moved to that stream.
     """
 
     waiting: int | None
@@ -98,7 +103,7 @@ class QueueProgress:
 
 
 def queue_of(job: BatchJob) -> QueueProgress | None:
-    """None for a job over files."""
+    """Return the progress of a job that drains a queue. None for a job over files."""
     if not job.is_queue:
         return None
     drained = reports.drained_of(job.drained)

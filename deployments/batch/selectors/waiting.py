@@ -15,12 +15,12 @@ from portal.core.errors import Forbidden, NotFound
 
 
 def list_waiting_for(user: User) -> QuerySet[BatchJob]:
-    """Those that this person may decide on, oldest first."""
+    """Return the jobs that this person may decide on, the oldest first."""
     return limit_to_waiting(jobs.list_visible_to(user), user)
 
 
 def first_waiting_for(user: User, most: int) -> list[BatchJob]:
-    """The oldest of them."""
+    """Return the oldest `most` jobs that this person may decide on."""
     return jobs.of_ids(sorted(waiting_for(user))[:most])
 
 
@@ -30,12 +30,12 @@ def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]
 
 
 def list_submitted(user: User) -> QuerySet[BatchJob]:
-    """Those that wait for anybody, the newest first."""
+    """Return the jobs that wait for any approver, the newest first."""
     return jobs.list_visible_to(user, state=BatchState.SUBMITTED)
 
 
 def list_decided(user: User) -> QuerySet[BatchJob]:
-    """Those that a person approved or rejected, the newest first."""
+    """Return the jobs that a person approved or rejected, the newest first."""
     return jobs.list_visible_to(user).exclude(decided_at=None)
 
 
@@ -44,7 +44,7 @@ def count_waiting_for(user: User, rights: ApproverRights | None = None) -> int:
 
 
 def why_not_decide(user: User, job: BatchJob) -> str:
-    """Empty when the person may approve or reject it."""
+    """Return why the person may not decide on the job. Empty if they may."""
     if job.state != BatchState.SUBMITTED:
         return f"The job is {job.state}."
     try:
@@ -55,7 +55,7 @@ def why_not_decide(user: User, job: BatchJob) -> str:
 
 
 def waiting_for(user: User, rights: ApproverRights | None = None) -> list[int]:
-    """Ids of those that this person may decide on."""
+    """Return the ids of jobs that this person may decide on."""
     submitted = BatchJob.objects.filter(
         state=BatchState.SUBMITTED, team__in=policy.visible_teams(user)
     )

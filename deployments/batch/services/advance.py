@@ -57,7 +57,7 @@ def has_work() -> bool:
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number. Abandoned uploads of rows are forgotten too."""
+    """Make one pass over each job that is due and return their number. Abandoned uploads of rows expire too."""
     uploads.expire()
     due = leases.due(BatchJob, limit=limit)
     for job_id in due:
@@ -66,7 +66,7 @@ def sweep(*, limit: int = 50) -> int:
 
 
 def advance(*, job_id: int) -> None:
-    """Observe, make one effect, record. Nothing while another worker holds it."""
+    """Observe the job, make one effect and record it. Do nothing while another worker holds it."""
     lease = leases.claim(BatchJob, job_id, seconds=planning.LEASE_SECONDS)
     if lease is None:
         return
@@ -154,7 +154,7 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
 
 
 def _is_over(job: BatchJob, store: BatchStore) -> bool:
-    """Whether what the store has ends it."""
+    """Whether the job is over by what the store has: stop it if so."""
     if problem := checkpoints.collect(job, store):
         _stop(job, BatchState.FAILED, problem)
         return True
@@ -188,7 +188,10 @@ def _needs_links(job: BatchJob) -> bool:
 
 
 def _end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
-    """Remove what ran; False while something of it ends. A cluster that stays away ends the Job itself."""
+    """Remove what ran and move the job to its final state. False while something still ends.
+
+    A cluster that stays unreachable ends the Job itself.
+    """
     try:
         if job.is_queue:
             if not draining.end(job, lease, is_late=is_late):

@@ -1,4 +1,4 @@
-"""Recording which chunks are done. What the store has is the truth; the rows follow it."""
+"""Record which chunks are done. What the store has is the truth; the rows follow it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _AT_MOST: Final = 300
 
 
 def collect(job: BatchJob, store: BatchStore) -> str:
-    """Count what workers finished since the last pass; all of it once, whatever is repeated. Returns what is
-    wrong with a mark, or nothing.
+    """Count each chunk that workers finished once, however often it is repeated. Returns what is wrong with a mark,
+    or nothing.
     """
     pending = {chunk.number: chunk for chunk in job.chunks.filter(done_at=None)}
     if not pending:
@@ -45,7 +45,7 @@ def collect(job: BatchJob, store: BatchStore) -> str:
 
 
 def missing_parts(job: BatchJob, store: BatchStore) -> list[int]:
-    """Numbers of the parts that the output should have and has not."""
+    """Return the numbers of parts that are missing in the output."""
     output = places.read(job.output)
     count = job.chunks.count()
     keys = set(store.list_keys(output.bucket, f"{output.key}part-", at_most=count))

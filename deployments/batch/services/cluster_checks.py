@@ -1,5 +1,5 @@
-"""What a job needs of its cluster: KEDA's ScaledJobs for a queue of messages, a LocalQueue of Kueue that it names, DRA for
-GPUs by claim.
+"""Check what a job needs of its cluster: KEDA's ScaledJobs for a queue of messages, a LocalQueue of Kueue that it
+names, DRA for GPUs by claim.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from portal.core.errors import Invalid
 def require(
     team: Team, cluster_id: int, settings: BatchSettings, *, name: str, is_queue: bool
 ) -> None:
-    """Raises Invalid for what the cluster certainly lacks."""
+    """Check that the cluster has what the job needs. Raises Invalid for what it certainly lacks."""
     if not is_queue and not settings.queue and not settings.device_claims:
         return
     cluster = clusters.get_cluster(cluster_id)

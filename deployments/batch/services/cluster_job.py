@@ -32,14 +32,14 @@ _SECRET: Final = ("v1", "Secret")
 
 
 def apply_links(job: BatchJob, urls: Mapping[int, str]) -> None:
-    """With the objects that the pods need beside it."""
+    """Apply the Secret with the links, and the objects that the pods need beside it."""
     context = context_of(job)
     secret = objects_of.links(context, name=name_of(job), urls=urls)
     objects.apply(cluster_id=job.cluster_id, manifests=[*_shared(context, job), secret])
 
 
 def ensure(job: BatchJob) -> Observed:
-    """Create the Job where it is missing, and say what it does."""
+    """Create the Job if it is missing, and return what it does."""
     made = _get(job)
     if made is None:
         _create(job)
@@ -52,7 +52,7 @@ def ensure(job: BatchJob) -> Observed:
 
 
 def is_queued(job: BatchJob) -> bool:
-    """Whether Kueue has not admitted it. Only a job that names a queue costs a request."""
+    """Whether Kueue has not admitted the Job. Reads the cluster only if the job names a queue."""
     if not BatchSettings.from_json(job.pods).queue:
         return False
     made = _get(job)
@@ -70,7 +70,9 @@ def _get(job: BatchJob) -> dict[str, Any] | None:
 
 
 def describe_waiting(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> str:
-    """Where Jobs stand that Kueue has not admitted; empty: all are admitted, or it names no queue."""
+    """Describe the position of Jobs that Kueue has not admitted. Empty if all are admitted, or the job names no
+    queue.
+    """
     queue = BatchSettings.from_json(job.pods).queue
     if not queue or not queue_state.suspended(made):
         return ""
@@ -97,7 +99,7 @@ def remove(job: BatchJob) -> None:
 
 
 def remove_templates(job: BatchJob) -> None:
-    """Once no pod is to be made of them."""
+    """Remove the templates of claims, once no pod is to be created from them."""
     pods = BatchSettings.from_json(job.pods)
     if not pods.device_claims:
         return
@@ -121,7 +123,7 @@ def pods_of(job: BatchJob) -> list[dict[str, Any]]:
 
 
 def register(job: BatchJob) -> None:
-    """With fleet, before there are pods: their GPUs have an owner."""
+    """Register the workers with the fleet before there are pods, so that their GPUs have an owner."""
     workloads.register(
         cluster_id=job.cluster_id,
         team=job.team,
@@ -138,7 +140,7 @@ def register(job: BatchJob) -> None:
 
 
 def prolong(job: BatchJob) -> datetime:
-    """Its deadline, anew with the whole time: waiting in a queue is no failure, and its time does not count."""
+    """Extend the deadline to the whole time limit from now: time spent waiting in a queue does not count."""
     deadline = clock.now() + BatchSettings.from_json(job.pods).time_limit + GRACE
     if job.deadline_at is None or deadline - job.deadline_at >= _PROLONG_EVERY:
         job.deadline_at = deadline
@@ -199,7 +201,7 @@ def served_of(job: BatchJob, pods: BatchSettings) -> ServedRevision:
 
 
 def _shared(context: ManifestContext, job: BatchJob) -> list[Manifest]:
-    """As deliveries write it: the same owner, so nothing is taken away."""
+    """Return the shared objects as deliveries write them, with the same owner, so that nothing is removed."""
     first, *others = objects_of.shared(context)
     added = resource_limits.of_namespace(context, quota_gpus=job.team.quota_gpus)
     if context.is_local_cluster:

@@ -1,4 +1,4 @@
-"""Deciding on batch jobs that the budget has no room for. What is decided on no longer changes: version,
+"""Decide on batch jobs that the budget has no room for. What is decided on no longer changes: version,
 input and limits are fixed when it was planned.
 """
 

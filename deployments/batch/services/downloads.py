@@ -18,7 +18,7 @@ SECONDS: Final = 900
 
 
 def list_parts(*, actor: User, job_id: int) -> QuerySet[BatchChunk]:
-    """Finished ones, in the order of their rows."""
+    """Return finished parts, in the order of their rows."""
     job = jobs.get_visible(actor=actor, job_id=job_id)
     return parts_of(job)
 
@@ -28,7 +28,7 @@ def parts_of(job: BatchJob) -> QuerySet[BatchChunk]:
 
 
 def url_of(part: BatchChunk) -> str:
-    """For GET; it is saved under the names of job and part."""
+    """Sign an address for GET, which saves the part under the names of job and part."""
     job = part.job
     key = places.part_key(job.output, part.number)
     with translated():
@@ -38,7 +38,7 @@ def url_of(part: BatchChunk) -> str:
 
 
 def part_url(*, actor: User, team_slug: str, name: str, number: int) -> str:
-    """Raises NotFound for a part that is not finished."""
+    """Sign the address of a part. Raises NotFound if it is not finished."""
     job = jobs.get_visible_by_name(actor=actor, team_slug=team_slug, name=name)
     part = parts_of(job).filter(number=number).first()
     if part is None:

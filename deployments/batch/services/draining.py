@@ -50,7 +50,7 @@ def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
 
 
 def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
-    """Whether nothing runs any more: workers give back what they hold first, and what they report last counts."""
+    """Whether nothing runs any more. Workers first give back what they hold, and their last reports still count."""
     queue_job.remove_workers(job)
     if queue_job.has_pods(job) and not is_late:
         return False
@@ -76,7 +76,7 @@ def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending 
 
 
 def _note_empty(job: BatchJob, lease: Lease) -> None:
-    """KEDA reports an empty queue, which replaces what the workers reported last."""
+    """Record the empty queue that KEDA reports, in place of what the workers reported last."""
     drained = reports.drained_of(job.drained)
     if drained.waiting != 0:
         at = clock.now().isoformat()
@@ -85,7 +85,7 @@ def _note_empty(job: BatchJob, lease: Lease) -> None:
 
 
 def save(job: BatchJob, lease: Lease, **columns: object) -> None:
-    """Raises Conflict when it moved on, or another worker took over."""
+    """Save columns of the job. Raises Conflict if it changed state, or another worker took over."""
     held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
     if not held.update(**columns):
         raise leases.lost(job)

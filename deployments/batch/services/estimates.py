@@ -1,4 +1,4 @@
-"""What a batch job would cost and whether its nodes are there, before it is requested. Nothing is stored."""
+"""Estimate the cost of a batch job, and whether its nodes are available, before it is requested. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from portal.core.errors import Invalid
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`spot` and `on_demand` are the prices of the same workers there. `why_approval` says why a lead would
-    decide, `refusal` why it would be refused; both are empty where it would start at once.
+    """The estimate of a batch job. `spot` and `on_demand` are the prices of the same workers there.
+
+    `why_approval` says why a lead would decide, `refusal` why it would be refused; both are empty if it would start
+    at once.
     """
 
     workers: int
@@ -42,13 +44,13 @@ class Estimate:
 
     @property
     def others(self) -> list[tuple[str, Price]]:
-        """Of the capacity types that were not chosen."""
+        """The prices of the capacity types that were not chosen."""
         prices = ((SPOT, self.spot), (ON_DEMAND, self.on_demand))
         return [(kind, price) for kind, price in prices if kind != self.capacity_type]
 
 
 def check(*, actor: User, team_slug: str, draft: BatchDraft) -> Estimate:
-    """As a request of this draft: raises what it would raise."""
+    """Estimate the job of a draft. Raises what a request of the draft would raise."""
     read = requests.read(actor=actor, team_slug=team_slug, draft=draft)
     return _estimate(read.team, read.cluster_id, read.pods)
 
@@ -60,7 +62,7 @@ def estimate(
     cluster: str,
     pods: Mapping[str, Any],
 ) -> Estimate:
-    """Of workers alone, while the form is filled in. Raises Invalid where there is no price to show."""
+    """Estimate the workers alone, while the form is filled in. Raises Invalid if there is no price to show."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     with rejections.as_invalid():
@@ -93,7 +95,7 @@ def _estimate(team: Team, cluster_id: int, settings: BatchSettings) -> Estimate:
 
 
 def _limits_of(team: Team, settings: BatchSettings, price: Price) -> tuple[str, str]:
-    """Why a lead has to decide, and what refuses so many workers."""
+    """Return why a lead has to decide, and why so many workers are refused. Each is empty if it does not apply."""
     try:
         return limits.require(team, settings, price), ""
     except Invalid as refusal:

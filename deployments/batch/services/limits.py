@@ -1,4 +1,4 @@
-"""What a batch job may use: the quota of its team, and what its budget has left."""
+"""Limits of a batch job: the quota of its team, and what is left of its budget."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BY_CLAIM: Final = " by ResourceClaim (device_claims)"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What all workers cost an hour, and at most until the deadline; None where the price is not known."""
+    """The price of all workers per hour, and at most until the deadline. None if the price is not known."""
 
     usd_per_hour_amount: Decimal | None
     amount: Decimal | None
@@ -40,7 +40,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`why_approval` is empty where the budget has room for the job."""
+    """The price of a job and why it needs approval. `why_approval` is empty if the budget has room for the job."""
 
     price: Price
     why_approval: str
@@ -53,13 +53,15 @@ class Limits:
 def check(
     team: Team, cluster_id: int, settings: BatchSettings, *, without: BatchJob | None = None
 ) -> Limits:
-    """Raises Invalid for what the cluster does not offer, the quota, and a binding budget."""
+    """Check the job against its cluster, quota and budget. Raises Invalid for what the cluster does not offer, the
+    quota, and a binding budget.
+    """
     price = price_of(_shares_for(cluster_id, settings), settings)
     return Limits(price, require(team, settings, price, without=without))
 
 
 def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
-    """Those of its instance type; all, to name them, where the cluster has none of it."""
+    """Return the GPUs of the instance type, or all, to name them, if the cluster has none of it."""
     of_type = capacity.list_shares(cluster_id=cluster_id, instance_types=[settings.instance_type])
     return offers.of_gpus(of_type) or offers.of_gpus(capacity.list_shares(cluster_id=cluster_id))
 
@@ -67,7 +69,9 @@ def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
 def price_of(
     shares: Sequence[GpuShare], settings: BatchSettings, *, capacity_type: str = ""
 ) -> Price:
-    """Of another capacity type than the requested one where it is given. Raises Invalid for what `shares` lack."""
+    """Return the price of the workers, for `capacity_type` instead of the requested one if it is given. Raises
+    Invalid if `shares` lack the GPU.
+    """
     size = (settings.instance_type, settings.gpu_resource, 1)
     requestable = offers.requested_by(shares, is_claimed=settings.device_claims)
     alike = [share for share in requestable if share.size == size]
@@ -81,7 +85,7 @@ def price_of(
 
 
 def _not_offered(shares: Sequence[GpuShare], settings: BatchSettings) -> Invalid:
-    """Names what there is, of both kinds: most often only `device_claims` is wrong."""
+    """Build the error that names what is offered, of both kinds: most often only `device_claims` is wrong."""
     offered = sorted(
         {
             f"{s.instance_type} with {s.gpu_resource}{_BY_CLAIM if s.is_claimed else ''}"
@@ -98,7 +102,7 @@ def _not_offered(shares: Sequence[GpuShare], settings: BatchSettings) -> Invalid
 def require(
     team: Team, settings: BatchSettings, price: Price, *, without: BatchJob | None = None
 ) -> str:
-    """Why a lead has to decide, or nothing. Raises Invalid for the quota and a binding budget."""
+    """Return why a lead has to decide, or nothing. Raises Invalid for the quota and a binding budget."""
     running = quotas.list_running(team)
     require_quota(team, settings, without=without, running=running)
     if price.amount is None:
@@ -113,8 +117,9 @@ def require_quota(
     without: BatchJob | None = None,
     running: Sequence[RunningRevision] | None = None,
 ) -> None:
-    """Deployments, other jobs, and those that wait for approval. Raises Invalid. `running` of the team, where it
-    was read already.
+    """Check the quota against deployments, other jobs and those that wait for approval. Raises Invalid.
+
+    `running` are the team's running revisions, if they were read already.
     """
     running = quotas.list_running(team) if running is None else running
     job_id = without.pk if without else None

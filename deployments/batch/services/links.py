@@ -1,4 +1,4 @@
-"""Signing what workers may read and write: lists of chunks in the store, and their addresses in a Secret.
+"""Sign what workers may read and write: lists of chunks in the store, and their addresses in a Secret.
 
 Addresses end with the credentials that signed them, which may be minutes, so all are signed anew while the
 job runs. Each list has the address of its successor, so a pod needs the Secret only when it starts.
@@ -24,12 +24,14 @@ LISTED: Final = 200
 
 
 def workers_of(job: BatchJob) -> int:
-    """The same for each attempt: a chunk belongs to the worker of its number modulo this."""
+    """Return the number of workers. It is the same for each attempt: a chunk belongs to the worker of its number
+    modulo this.
+    """
     return min(BatchSettings.from_json(job.pods).workers, max(1, job.chunks.count()))
 
 
 def write_lists(job: BatchJob, store: BatchStore) -> dict[int, str]:
-    """The address of each worker's list, by index. Repeating it only renews the addresses."""
+    """Write each worker's list and return its address by index. Repeating it only renews the addresses."""
     files = [InputFile(**row) for row in job.files]
     urls = [store.url_of_input(file, seconds=SECONDS) for file in files]
     pending = list(job.chunks.filter(done_at=None).order_by("number"))

@@ -18,7 +18,7 @@ _EVENTS: Final = {
 
 
 def notify(job: BatchJob) -> None:
-    """Its approvers when it waits for them, its team when it was decided on and when it has ended."""
+    """Notify the approvers when the job waits for them, and the team when it was decided on or has ended."""
     event, verb = _EVENTS.get(BatchState(job.state), (events.BATCH_FINISHED, job.state))
     services.notify(
         team=job.team,

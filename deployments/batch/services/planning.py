@@ -1,4 +1,4 @@
-"""Reading the input once: which versions of which files, and where the rows of each chunk are."""
+"""Read the input once: which versions of which files, and where the rows of each chunk are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lost(Exception):
 
 
 def plan(job: BatchJob, lease: Lease) -> None:
-    """Raises Lost, and StoreUnreachable for another try. What is wrong with the input fails the job."""
+    """Plan the job; what is wrong with the input fails it. Raises Lost, and StoreUnreachable for another try."""
     try:
         _plan(job, lease)
     except StoreUnreachable:
@@ -124,7 +124,7 @@ def _files(store: BatchStore, job: BatchJob) -> list[InputFile]:
 
 
 class _Reader:
-    """Reads all files of a job once, in their order."""
+    """A reader of all files of a job, once, in their order."""
 
     def __init__(
         self, job: BatchJob, store: BatchStore, settings: BatchSettings, keep_alive: _KeepAlive
@@ -134,7 +134,7 @@ class _Reader:
         self._first_rows = csv_files.FirstRows(error_limit=settings.error_limit)
 
     def read(self, files: list[InputFile]) -> tuple[list[InputFile], list[Chunk]]:
-        """The files with the columns of those that are CSV, and all chunks."""
+        """Return the files, with the columns of those that are CSV, and all chunks."""
         total = sum(file.size_bytes for file in files)
         target = chunks.chunk_bytes(total, workers=self._workers)
         found, cut = [], list[Chunk]()
@@ -162,7 +162,7 @@ class _Reader:
     def _records(
         self, file: InputFile, lines: Iterator[bytes]
     ) -> tuple[list[list[Any]], bytes, Iterator[bytes]]:
-        """Columns and header of CSV, and what follows."""
+        """Return the columns and the header of CSV, and the records that follow."""
         if places.kind_of(file.key) != places.CSV:
             return [], b"", lines
         records = csv_files.records(lines, file.key)

@@ -27,7 +27,7 @@ _OTHERS: Final = (
 
 
 def ensure(job: BatchJob) -> ObservedQueue:
-    """Create it where it is missing, and say what it does."""
+    """Create the ScaledJob if it is missing, and return what its workers do."""
     api_version, kind = _WORKERS
     made = objects.get(
         cluster_id=job.cluster_id,
@@ -49,12 +49,12 @@ def has_pods(job: BatchJob) -> bool:
 
 
 def remove_workers(job: BatchJob) -> None:
-    """With the ScaledJob go its Jobs and their pods, which have time to give back messages."""
+    """Delete the ScaledJob with its Jobs and their pods, which have time to give back messages."""
     _delete(job, *_WORKERS)
 
 
 def remove(job: BatchJob) -> None:
-    """What the pods needed until they ended."""
+    """Remove the objects that the pods needed until they ended."""
     workloads.retire(
         cluster_id=job.cluster_id, namespace=job.team.slug, name=cluster_job.name_of(job)
     )
@@ -66,7 +66,9 @@ def remove(job: BatchJob) -> None:
 
 
 def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
-    """Of messages that hold an input in each field; None where the inputs are not known, or JSON cannot hold one."""
+    """Return the columns of messages that hold an input in each field. None if the inputs are not known, or JSON
+    cannot hold one.
+    """
     signature = signatures.from_json(job.version.signature)
     try:
         return csv_files.columns_of_inputs(signature, version=job.version.label)
@@ -75,7 +77,9 @@ def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
 
 
 def _waiting_workers(job: BatchJob) -> str:
-    """Where the workers stand that KEDA has created and Kueue has not admitted; empty: none, or it names no queue."""
+    """Describe the position of workers that Kueue has not admitted. Empty if there are none, or the job names no
+    queue.
+    """
     if not BatchSettings.from_json(job.pods).queue:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Adding up what workers of a queue report, and signing where they write. Each call can be repeated."""
+"""Add up what workers of a queue report, and sign where they write. Each call can be repeated."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _ANSWERS: Final = "parts"
 
 
 def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
-    """Each report counts once: they are read in the order of their numbers, and the row says how far. Raises Conflict
-    when another worker took over.
+    """Add up new reports in the order of their numbers; the row stores how far, so that each counts once.
+
+    Raises Conflict if another worker took over.
     """
     drained = reports.drained_of(job.drained)
     read: list[Report] = []
@@ -47,8 +48,9 @@ def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
 
 
 def adopt(job: BatchJob, lease: Lease, store: BatchStore, *, has_workers: bool) -> bool:
-    """Count some of the parts whose worker died before it reported them; False: there are none. Their reports, should
-    they still come, add nothing. Raises Conflict when another worker took over.
+    """Count some of the parts whose worker died before it reported them. False if there are none.
+
+    Reports that still come for them add nothing. Raises Conflict if another worker took over.
     """
     drained = reports.drained_of(job.drained)
     chunks = []
@@ -115,7 +117,7 @@ def _reported_before(job: BatchJob, read: list[Report]) -> set[int]:
 
 
 def _chunk_of(job: BatchJob, number: int, rows: int, first: int) -> BatchChunk:
-    """A part of the output, which no part of an input belongs to."""
+    """Build the row of a part of the output that belongs to no part of an input."""
     return BatchChunk(
         job=job,
         number=number,
@@ -138,7 +140,10 @@ def needs_addresses(job: BatchJob) -> bool:
 
 
 def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
-    """The address of the list of all workers, by index 0. `job.drained` then says how far it was signed; save it."""
+    """Write the list of all workers and return its address, by index 0.
+
+    `job.drained` then says how far it was signed; save it.
+    """
     drained = reports.drained_of(job.drained)
     key = places.list_key(job.pk, job.attempt, 0)
     address = store.url_to_read(key, seconds=links.SECONDS)
@@ -171,7 +176,9 @@ def _entry(store: BatchStore, number: int, key: str) -> dict[str, Any]:
 
 
 def _library(job: BatchJob, store: BatchStore) -> dict[str, str]:
-    """Written anew with each list: the portal may have another version of it by now, and the plan names the digest."""
+    """Store the library once per attempt, whose plan names its digest, and return its signed address. Empty if the
+    kind of queue needs none.
+    """
     content = queues.kind_of(job.input).library()
     if content is None:
         return {}
@@ -182,6 +189,6 @@ def _library(job: BatchJob, store: BatchStore) -> dict[str, str]:
 
 
 def _readable(store: BatchStore, job: BatchJob, number: int) -> dict[str, Any]:
-    """A part whose worker may have died before it reported."""
+    """Return the address of a part whose worker may have died before it reported."""
     key = places.part_key(job.output, number)
     return {"n": number, "get": store.url_to_read(key, seconds=links.SECONDS)}

@@ -1,4 +1,4 @@
-"""Requesting, canceling and resuming a batch job. Workers do the rest (advance.py)."""
+"""Request, cancel and resume a batch job. Workers do the rest (advance.py)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ _LONGEST: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class BatchDraft:
-    """`input` is a file or a prefix that ends with "/", `output` a prefix of the team's area,
-    empty for one of the job alone; either may be a queue (domain/queues.py). `pods` as BatchSettings.
+    """A requested job. `input` is a file or a prefix that ends with "/"; `output` is a prefix of the team's area,
+    empty for one of the job alone.
+
+    Either may be a queue (domain/queues.py). `pods` are BatchSettings as JSON.
     """
 
     name: str
@@ -70,7 +72,7 @@ class ReadDraft:
 
 
 def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
-    """Raises Invalid, and Conflict for a name or an output in use."""
+    """Check a draft. Raises Invalid, and Conflict for a name or an output in use."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     if not _NAME.fullmatch(draft.name):
@@ -89,7 +91,7 @@ def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
 
 
 def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
-    """Store it; a worker reads the input next. Raises as `read`."""
+    """Store a job; a worker reads the input next. Raises what `read` raises."""
     valid = read(actor=actor, team_slug=team_slug, draft=draft)
     at = clock.now()
     job = BatchJob(
@@ -120,7 +122,7 @@ def request(*, actor: User, team_slug: str, draft: BatchDraft) -> BatchJob:
 
 
 def cancel(*, actor: User, job_id: int, reason: str = "") -> BatchJob:
-    """Finished parts of the output stay."""
+    """Cancel a job. Finished parts of the output stay. Raises Conflict if it already ends or has ended."""
     job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.STOP, job.team)
     text = clean(reason) or f"{actor.display_name} canceled it."
@@ -143,7 +145,7 @@ def cancel(*, actor: User, job_id: int, reason: str = "") -> BatchJob:
 
 
 def resume(*, actor: User, job_id: int) -> BatchJob:
-    """Start a failed one again, for the chunks that are not done. Quota and budget count anew."""
+    """Start a failed job again, for the chunks that are not done. Quota and budget are checked anew."""
     job = jobs.get_visible(actor=actor, job_id=job_id)
     policy.require(actor, Action.REQUEST_CHANGE, job.team)
     if not may_resume(job):
@@ -162,14 +164,14 @@ def resume(*, actor: User, job_id: int) -> BatchJob:
 
 
 def may_resume(job: BatchJob) -> bool:
-    """One that drains a queue also when its time is over."""
+    """Whether the job may be resumed: a failed one, and one that drains a queue also when its time is over."""
     return job.state == BatchState.FAILED or (job.is_queue and job.state == BatchState.SUCCEEDED)
 
 
 def start_or_submit(
     actor: policy.Actor, job: BatchJob, allowed: limits.Limits, *, audited: Any
 ) -> None:
-    """At once where the budget has room for it; else its approvers decide."""
+    """Start the job if the budget has room for it; otherwise its approvers decide."""
     columns = {"cost_limit_amount": allowed.amount}
     if allowed.why_approval:
         transitions.move(
@@ -193,7 +195,7 @@ def start(
     columns: Mapping[str, Any],
     reason: str = "",
 ) -> None:
-    """The next attempt: another Job, with links of its own."""
+    """Start the next attempt: another Job, with links of its own."""
     at = clock.now()
     transitions.move(
         actor=actor,

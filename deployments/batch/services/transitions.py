@@ -1,4 +1,4 @@
-"""How a batch job moves between its states: the only writer of `BatchJob.state`."""
+"""The transitions of a batch job between its states: the only writer of `BatchJob.state`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def move(
     time_limit: timedelta | None = None,
     columns: Mapping[str, Any] | None = None,
 ) -> None:
-    """Compare-and-swap on the state that `job` was read with; raises Conflict when it moved on. The row is
-    due at once, or never again when the state is final.
+    """Move the job by compare-and-swap on the state that it was read with. Raises Conflict if it changed meanwhile.
+
+    The row is due at once, or never again if the state is final.
     """
     old, at = BatchState(job.state), clock.now()
     if to not in TRANSITIONS[old]:

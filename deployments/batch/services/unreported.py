@@ -28,7 +28,9 @@ class UnreportedPart:
 
 
 def find(job: BatchJob, store: BatchStore, *, has_workers: bool) -> list[UnreportedPart]:
-    """In the order of their numbers. While there are workers only those that were written a while ago."""
+    """Find unreported parts in the order of their numbers. While there are workers, only those written over a
+    minute ago.
+    """
     if not job.output.startswith(places.S3):
         return []
     newest = clock.now() - PATIENCE
@@ -44,7 +46,9 @@ def find(job: BatchJob, store: BatchStore, *, has_workers: bool) -> list[Unrepor
 
 
 def _candidates(job: BatchJob, store: BatchStore) -> Iterator[tuple[int, StoredPart]]:
-    """The newest gaps, where a worker may still be writing or never will, and what follows the last known part."""
+    """Yield the newest gaps, where a worker may still be writing or never will, and what follows the last known
+    part.
+    """
     next_part = reports.drained_of(job.drained).next_part
     known = set(job.chunks.values_list("number", flat=True))
     gaps = [number for number in range(next_part) if number not in known][-_GAPS:]

@@ -42,7 +42,9 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 def start(
     *, actor: User, team_slug: str, filename: str, size_bytes: int, part_checksums: bool = False
 ) -> BatchUpload:
-    """Sends nothing to the store. Raises Invalid for the name and the size, Conflict for too many at once."""
+    """Start an upload without a request to the store. Raises Invalid for the name and the size, Conflict for too
+    many at once.
+    """
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     name = _name_of(filename)
@@ -77,7 +79,7 @@ def start(
 
 
 def get(*, actor: User, upload_id: int) -> BatchUpload:
-    """Anyone who may request a job of the team goes on with it."""
+    """Return an upload. Anyone who may request a job of the team may continue it. Raises NotFound."""
     rows = BatchUpload.objects.select_related("team").filter(pk=upload_id)
     upload = rows.filter(team__in=policy.visible_teams(actor), expires_at__gt=clock.now()).first()
     if upload is None:
@@ -103,7 +105,7 @@ def sign_parts(
 
 
 def complete(*, actor: User, upload_id: int) -> BatchUpload:
-    """Raises Conflict `parts_missing`; the upload stays open."""
+    """Complete an upload. Raises Conflict `parts_missing`; the upload then stays open."""
     upload = get(actor=actor, upload_id=upload_id)
     file_uploads.assemble(upload)
     return upload
@@ -118,7 +120,7 @@ def has_expired() -> bool:
 
 
 def expire(*, limit: int = 20) -> int:
-    """Forget what nobody goes on with, and the parts that were sent; return the number of uploads."""
+    """Delete expired uploads and the parts that were sent. Returns the number of uploads."""
     old = list(BatchUpload.objects.filter(expires_at__lte=clock.now()).order_by("pk")[:limit])
     for upload in old:
         if upload.upload_id and not upload.s3_version_id:
@@ -132,7 +134,9 @@ def expire(*, limit: int = 20) -> int:
 
 
 def _name_of(filename: str) -> str:
-    """As it can stand in an address: the end of it says what the file is."""
+    """Return the file name with characters that fit an address. Raises Invalid if its ending is not one of a file
+    of rows.
+    """
     name = _NOT_IN_NAMES.sub("-", filename.strip())[-_LONGEST_NAME:].lstrip(".-")
     if places.kind_of(name) is None:
         problem = (

@@ -36,8 +36,11 @@ _LABEL: Final = RegexValidator(
 
 
 class BatchForm(ServiceForm):
-    """`gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU resource, and whether it is claimed.
-    `queues` are the LocalQueues of the team by cluster, of those that have Kueue. `area` is the team's prefix in S3.
+    """The form of a new batch job. `gpus` is one choice of what the `clusters` offer: cluster, instance type, GPU
+    resource, and whether it is claimed.
+
+    `queues` are the LocalQueues of the team by cluster, of those that have Kueue. `area` is the team's prefix in
+    S3.
     """
 
     renamed: ClassVar = {
@@ -107,7 +110,7 @@ class BatchForm(ServiceForm):
 
     @property
     def workers(self) -> tuple[str, dict[str, Any]] | None:
-        """The cluster and the settings of the pods as typed so far, or None where one of them is not valid."""
+        """The cluster and the settings of the pods as typed so far. None if one of them is not valid."""
         if not self.is_bound:
             values = {name: self.fields[name].initial for name in self.settings}
             gpus: Any = self.fields["gpus"]
@@ -146,7 +149,7 @@ class BatchForm(ServiceForm):
 
 
 class DecisionForm(CommentForm):
-    """One of the buttons of a job's page."""
+    """The decision on a job's page."""
 
     ACTIONS: ClassVar = ("approve", "reject", "cancel", "resume")
     renamed: ClassVar = {"reason": "comment"}

@@ -128,12 +128,12 @@ def _request(user: User, team: Team, form: BatchForm) -> BatchJob:
 @require_GET
 @people_only
 def part(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
-    """To the object store, which has the bytes."""
+    """Redirect to the object store, which has the bytes."""
     return redirect(downloads.part_url(actor=user, team_slug=team, name=name, number=number))
 
 
 def _estimate(user: User, team: Team, form: BatchForm) -> dict[str, Any]:
-    """Of what is typed so far; why there is none where it cannot be."""
+    """Return the estimate of what is typed so far, or why there is none."""
     if form.workers is None:
         return {"why_no_estimate": "Fix the highlighted fields to see the cost."}
     cluster, pods = form.workers
@@ -145,7 +145,9 @@ def _estimate(user: User, team: Team, form: BatchForm) -> dict[str, Any]:
 
 
 def _versions(user: User, team: Team) -> list[ModelVersion]:
-    """Those that Triton serves, the newest of each model first; of more than can be listed, the newest."""
+    """Return the versions that Triton serves, the newest of each model first. If there are too many to list, only
+    the newest.
+    """
     ready = versions.list_ready_versions(actor=user, team_slug=team.slug)
     named = ready.select_related(None).select_related("model")
     named = named.only("number", "source_uri", "format", "model__name")

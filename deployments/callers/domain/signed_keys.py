@@ -22,7 +22,7 @@ _SHOWN: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """`private_pem` is a secret; `public_jwk` is published."""
+    """A pair of signing keys. `private_pem` is a secret; `public_jwk` is published."""
 
     kid: str
     private_pem: str
@@ -30,7 +30,7 @@ class KeyPair:
 
 
 def new_key_pair() -> KeyPair:
-    """P-256; the key id is the thumbprint of RFC 7638."""
+    """Create a key pair on P-256. The key id is the thumbprint of RFC 7638."""
     private = ec.generate_private_key(ec.SECP256R1())
     numbers = private.public_key().public_numbers()
     point = {"crv": "P-256", "kty": "EC", "x": _encoded(numbers.x), "y": _encoded(numbers.y)}
@@ -54,7 +54,7 @@ def sign(
     starts_at: datetime,
     ends_at: datetime,
 ) -> str:
-    """The key of one caller for one deployment. `client` is what models and their logs know it by."""
+    """Sign the key of one caller for one deployment. `client` is the name by which models and their logs know it."""
     claims = {
         "iss": issuer,
         "sub": client,
@@ -66,7 +66,7 @@ def sign(
 
 
 def hint_of(key: str) -> str:
-    """The last characters: the first ones of all signed keys are alike."""
+    """Return the last characters of a key: the first ones of all signed keys are alike."""
     return f"…{key[-_SHOWN:]}"
 
 

@@ -17,7 +17,7 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """None is no limit."""
+    """The token limits of a key. None means no limit."""
 
     per_minute: int | None = None
     per_day: int | None = None
@@ -29,7 +29,9 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """`minute` and `day` are their beginnings; `minute_tokens` includes what earlier minutes used too much."""
+    """The tokens that a key used. `minute` and `day` are when these began; `minute_tokens` includes what earlier
+    minutes used too much.
+    """
 
     minute: datetime
     minute_tokens: int
@@ -50,7 +52,9 @@ def nothing(at: datetime) -> TokenUse:
 
 
 def at_time(use: TokenUse, limits: TokenLimits, at: datetime) -> TokenUse:
-    """The use in the minute and day of `at`. Earlier times leave it as it is: readings may overtake."""
+    """Return the use in the minute and day of `at`. An earlier `at` leaves it unchanged, because readings may
+    overtake each other.
+    """
     minute, day = minute_of(at), day_of(at)
     minute_tokens, day_tokens = use.minute_tokens, use.day_tokens
     if minute > use.minute:
@@ -70,7 +74,7 @@ def add(use: TokenUse, limits: TokenLimits, tokens: int, at: datetime) -> TokenU
 
 
 def paused_until(use: TokenUse, limits: TokenLimits) -> datetime | None:
-    """None while it is below its limits."""
+    """Return until when the key is paused. None while it is below its limits."""
     ends = []
     if limits.per_minute and use.minute_tokens >= limits.per_minute:
         ends.append(use.minute + use.minute_tokens // limits.per_minute * _MINUTE)

@@ -14,11 +14,11 @@ _MOST_BYTES: Final = 1024 * 1024
 
 
 class NotPublished(Exception):
-    """Why a proxy would get no keys there."""
+    """A proxy would get no keys at the address. The message says why."""
 
 
 def read(url: str) -> list[dict[str, Any]]:
-    """The keys of the JWK set, at least one. Raises NotPublished."""
+    """Read the keys of the JWK set, at least one. Raises NotPublished."""
     try:
         with requests.get(url, timeout=_SECONDS, allow_redirects=False, stream=True) as answer:
             if answer.is_redirect:
@@ -32,7 +32,7 @@ def read(url: str) -> list[dict[str, Any]]:
 
 
 def _keys_of(body: bytes) -> list[dict[str, Any]]:
-    """Raises NotPublished."""
+    """Read the keys in the body. Raises NotPublished if there are none."""
     try:
         content = json.loads(body[:_MOST_BYTES])
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""How far the gateway has the keys and limits of a deployment's callers."""
+"""The state of a deployment's keys and limits at the gateway."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from deployments.models import Deployment, KeysAtGateway
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """`written_at` None: the cluster has not taken any since they were changed. `problem`: why it refused them."""
+    """The state of keys and limits at the gateway. `written_at` is None if the cluster has not taken any since they
+    changed; `problem` says why it refused them.
+    """
 
     is_current: bool
     changed_at: datetime | None
@@ -24,7 +26,7 @@ class GatewayState:
 
     @property
     def room(self) -> str:
-        """Why limits are left out; empty where none is."""
+        """The reason why limits are left out. Empty if none is."""
         if not self.left_out:
             return ""
         names = ", ".join(self.left_out)

@@ -24,7 +24,7 @@ SEALED: Final = "keys of callers"
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """`state` is active, ending (replaced, in its overlap), expired or revoked."""
+    """A key as people see it. `state` is active, ending (replaced, in its overlap), expired or revoked."""
 
     row: CallerKey
     state: str
@@ -51,7 +51,7 @@ class KeyView:
 
     @property
     def use_lines(self) -> list[str]:
-        """Tokens used against each limit, of a key that is open."""
+        """The tokens used against each limit, for a key that is open."""
         used = (
             (self.use.minute_tokens, self.row.tokens_per_minute, "this minute"),
             (self.use.day_tokens, self.row.tokens_per_day, "today"),
@@ -68,7 +68,7 @@ class KeyView:
 
 
 def list_visible(*, actor: Actor, deployment_id: int) -> tuple[Deployment, list[KeyView]]:
-    """The newest first. Raises NotFound."""
+    """Return the deployment and its keys, the newest first. Raises NotFound."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     gateway = gateway_state.read(deployment)
     return deployment, [replace(view, gateway=gateway) for view in list_of(deployment)]
@@ -83,7 +83,7 @@ def list_of(deployment: Deployment) -> list[KeyView]:
 
 
 def pipelines_of(deployment: Deployment) -> list[str]:
-    """The pipelines whose requests have a key of their own here, sorted."""
+    """List the pipelines that call this deployment with a key of their own, sorted."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, pipeline_key__isnull=False
     )
@@ -119,7 +119,7 @@ def state_of(row: CallerKey, at: datetime) -> str:
 
 
 def of_deployments(pks: Collection[int]) -> dict[int, dict[str, str]]:
-    """By deployment: the current keys for the gateway, by the name that models get in their place.
+    """Return the current keys for the gateway by deployment, by the name that models get in place of the key.
 
     A key that the portal's secret key no longer opens is left out: its caller is refused.
     """

@@ -24,7 +24,9 @@ def of_cluster(cluster_id: int) -> QuerySet[TokenIssuer]:
 
 
 def users() -> Mapping[str, list[str]]:
-    """By issuer: deployments that take its tokens, or will once a request is decided. Empty for others."""
+    """Return the deployments by issuer that accept its tokens, or will once a request is decided. Empty for other
+    issuers.
+    """
     coming = ChangeRequest.objects.filter(state__in=_COMING).values("revision")
     serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
     rows = Revision.objects.filter(

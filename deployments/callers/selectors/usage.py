@@ -1,4 +1,4 @@
-"""What the callers of a deployment sent, and what of its cost that was."""
+"""The requests of a deployment's callers, and their part of its cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class CallerUsage:
-    """Since `start`. `problem`: why nothing is counted now; empty while it is."""
+    """The use of a deployment by caller since `start`. `problem` says why nothing is counted now; empty while it is."""
 
     start: datetime
     rows: Sequence[CallerCost]

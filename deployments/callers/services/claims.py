@@ -20,7 +20,9 @@ from portal.core.errors import Conflict, Invalid
 
 
 def find_issuer(deployment: Deployment, name: str, value: str) -> TokenIssuer | None:
-    """None where neither is stated: a key is meant. Raises Invalid."""
+    """Find the issuer of a caller with a token. None if neither name nor value is given, because a key is meant.
+    Raises Invalid.
+    """
     if not name and not value:
         return None
     row = token_issuers.of_cluster(deployment.cluster_id).filter(name=name).first()
@@ -45,7 +47,10 @@ def let_in(
     days: int,
     limits: KeyLimits,
 ) -> NewKey:
-    """Call inside a transaction. There is no key: the caller fetches tokens from the provider."""
+    """Let the owner of a claim value call the deployment. Call inside a transaction.
+
+    There is no key: the caller fetches tokens from the provider. Raises Conflict if the value is already listed.
+    """
     at = clock.now()
     row = CallerKey(
         consumer=consumer,

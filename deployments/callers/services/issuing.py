@@ -26,7 +26,7 @@ _DEFAULT_ISSUER: Final = "slipway"
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Of one key at the gateway, which answers 429 to more; None is no limit."""
+    """The limits of one key at the gateway, which answers 429 above them. None means no limit."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -42,7 +42,7 @@ NO_LIMITS: Final = KeyLimits()
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """`plain` is shown once and stored nowhere in the clear."""
+    """A new key. `plain` is shown once and stored nowhere in the clear."""
 
     row: CallerKey
     plain: str
@@ -55,7 +55,7 @@ def is_signed(deployment: Deployment) -> bool:
 def issue(
     actor: User, deployment: Deployment, consumer: Consumer, *, days: int, limits: KeyLimits
 ) -> NewKey:
-    """Call inside a transaction. 256 random bits need no salt and no slow hash."""
+    """Create a key. Call inside a transaction. 256 random bits need no salt and no slow hash."""
     at = clock.now()
     plain = KEY_PREFIX + secrets.token_urlsafe(32)
     row = CallerKey.objects.create(
@@ -109,7 +109,7 @@ def _current() -> SigningKey:
 
 
 def _replace() -> SigningKey:
-    """A new one. Private halves of others are erased: nothing is signed with them any more."""
+    """Create a signing key. The private halves of others are erased: nothing is signed with them any more."""
     at, pair = clock.now(), signed_keys.new_key_pair()
     SigningKey.objects.filter(retired_at=None).update(retired_at=at, sealed="")
     return SigningKey.objects.create(
@@ -122,7 +122,9 @@ def _replace() -> SigningKey:
 
 
 def _issuer() -> str:
-    """Without a stated public address any name does: gateways get the public keys with their policies."""
+    """Return the issuer of signed keys. Without a public address any name works: gateways get the public keys with
+    their policies.
+    """
     return settings.SLIPWAY_PUBLIC_URL or _DEFAULT_ISSUER
 
 

@@ -48,7 +48,9 @@ def record(
     *,
     before: dict[str, Any] | None = None,
 ) -> None:
-    """Audit row, timeline and the new state for the gateway, in the caller's transaction."""
+    """Record the change in the audit trail and the timeline, and queue the new state for the gateway, in the
+    caller's transaction.
+    """
     deployment, consumer = row.deployment, row.consumer
     trail.record(
         actor=actor,

@@ -34,7 +34,7 @@ _BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyDraft:
-    """A name that the team already has means the same caller, whose kind and contact stay.
+    """The fields of a new key. A name that the team already has means the same caller, whose kind and contact stay.
 
     `days` None is the default lifetime.
     """
@@ -92,8 +92,10 @@ def rotate(
     overlap_hours: int = DEFAULT_OVERLAP_HOURS,
     days: int | None = None,
 ) -> NewKey:
-    """A new key of the same caller with the same limit; the old one ends after the overlap, or when it
-    would have. A caller with tokens is listed anew for `days`: its provider changes its tokens.
+    """Create a new key of the same caller with the same limit. The old one ends after the overlap, or when it would
+    have.
+
+    A caller with tokens is listed anew for `days`: its provider changes its tokens.
     """
     deployment = key_rows.changeable(actor, deployment_id)
     step_up.require(actor)
@@ -126,7 +128,7 @@ def rotate(
 
 
 def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
-    """It ends at once; the gateway follows within seconds."""
+    """Revoke a key. It ends at once; the gateway follows within seconds."""
     deployment = key_rows.changeable(actor, deployment_id, may_be_retired=True)
     at = clock.now()
     with transaction.atomic():
@@ -142,14 +144,14 @@ def revoke(*, actor: User, deployment_id: int, key_id: int) -> CallerKey:
 
 
 def has_work() -> bool:
-    """Whether a key is over, or paused no longer."""
+    """Whether a key has expired or its pause has ended."""
     at = clock.now()
     is_over = Q(ends_at__lte=at) | Q(paused_until__lte=at)
     return CallerKey.objects.filter(is_over, ended_at=None).exists()
 
 
 def end_expired() -> int:
-    """Take keys whose time is over from the gateway. Returns how many."""
+    """End expired keys and take them from the gateway. Returns how many."""
     at = clock.now()
     rows = CallerKey.objects.filter(ended_at=None, ends_at__lte=at).select_related(
         "consumer", "deployment__team"
@@ -194,7 +196,7 @@ def _consumer(actor: User, deployment: Deployment, draft: KeyDraft) -> Consumer:
 
 
 def max_days() -> int:
-    """The platform's maximum for tokens holds for the keys of callers too."""
+    """Return the longest lifetime of a caller's key in days. The platform's maximum for tokens applies too."""
     return min(MAX_DAYS, tokens.max_days())
 
 

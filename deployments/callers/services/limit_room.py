@@ -17,8 +17,10 @@ _SHOWN: Final = 20
 
 @contextmanager
 def require_room(deployment: Deployment, issuer: str) -> Iterator[None]:
-    """Around the writes of a change, inside its transaction. Raises Invalid, so that it is rolled back. What
-    needs no more room than before passes.
+    """Check, around the writes of a change and inside its transaction, that the gateway has room for its limits.
+
+    Raises Invalid if it has none, so that the change is rolled back. A change that needs no more room than before
+    passes.
     """
     # Of two changes at once the second sees the first.
     Deployment.objects.select_for_update().get(pk=deployment.pk)

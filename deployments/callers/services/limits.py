@@ -34,7 +34,7 @@ def enforces_limits(deployment: Deployment) -> bool:
 
 
 def why_no_tokens(deployment: Deployment) -> str:
-    """Why tokens of its callers cannot be limited; empty where they can."""
+    """Return why tokens of the deployment's callers cannot be limited. Empty if they can."""
     spec = rendering.stable_spec_of(deployment)
     if spec is not None and spec.engine not in OPENAI_ENGINES:
         return f"{deployment} serves no language model, so nothing counts tokens."
@@ -45,7 +45,7 @@ def why_no_tokens(deployment: Deployment) -> str:
 
 
 def check(deployment: Deployment, limits: KeyLimits) -> None:
-    """Raises Invalid for what is out of bounds, or what the gateway would not hold."""
+    """Check the limits. Raises Invalid if one is out of bounds, or if the gateway does not enforce it."""
     for name, limit in asdict(limits).items():
         if limit is None:
             continue
@@ -69,7 +69,7 @@ def set_limits(
     limits: KeyLimits,
     only: Collection[str] = tuple(_MOST),
 ) -> CallerKey:
-    """None lifts a limit. Those that `only` does not name stay as they are."""
+    """Change the limits of a key; None lifts a limit. Limits that `only` does not name stay as they are."""
     deployment = key_rows.changeable(actor, deployment_id)
     with transaction.atomic():
         row = key_rows.open_key(deployment, key_id, clock.now())
@@ -93,7 +93,7 @@ def set_limits(
 
 
 def _new_in(limits: KeyLimits, before: KeyLimits) -> KeyLimits:
-    """Without those that stay: what was set while the cluster counted tokens stands in the way of nothing."""
+    """Drop the limits that stay the same, so that one set while the cluster counted tokens does not block a change."""
     kept = {name for name in _MOST if getattr(limits, name) == getattr(before, name)}
     return replace(limits, **dict.fromkeys(kept))
 

@@ -12,7 +12,7 @@ from deployments.callers.selectors import token_issuers
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """`problem` is empty where `keys` were read."""
+    """The result of a check of an issuer's keys. `problem` is empty if `keys` were read."""
 
     issuer: str
     url: str
@@ -21,13 +21,13 @@ class Published:
 
     @property
     def is_inside_a_cluster(self) -> bool:
-        """The portal may have no way there, and the proxies have."""
+        """Whether the address is inside a cluster, where the proxies reach it although the portal may not."""
         host = urlsplit(self.url).hostname or ""
         return host.endswith((".svc", ".svc.cluster.local"))
 
 
 def check_all() -> Iterator[Published]:
-    """By name of the issuer."""
+    """Check the published keys of each registered issuer, in order of name."""
     for row in token_issuers.registered():
         try:
             keys = published_keys.read(row.jwks_url)

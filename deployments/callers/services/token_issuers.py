@@ -39,7 +39,7 @@ _OWN_HOSTS: Final = re.compile(r"127\.0\.0\.1|localhost|[^/]+\.svc(\.cluster\.lo
 
 @dataclass(frozen=True, slots=True)
 class IssuerDraft:
-    """`cluster_id` None: for all clusters."""
+    """The fields of a token issuer. `cluster_id` None means all clusters."""
 
     name: str
     url: str
@@ -51,12 +51,12 @@ class IssuerDraft:
 
 
 def is_value(text: str) -> bool:
-    """Whether a header can carry it unchanged, and a rule compare it."""
+    """Whether a header can carry the text unchanged, and a rule compare it."""
     return len(text) <= LONGEST_VALUE and bool(_PRINTABLE.fullmatch(text))
 
 
 def add(*, actor: User, draft: IssuerDraft) -> TokenIssuer:
-    """Raises Invalid, or Conflict for a name that is or was taken."""
+    """Add a token issuer. Raises Invalid, or Conflict for a name that is or was taken."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     problems = dict(_problems(draft))
@@ -87,7 +87,7 @@ def add(*, actor: User, draft: IssuerDraft) -> TokenIssuer:
 
 
 def remove(*, actor: User, issuer_id: int) -> None:
-    """Refused while a deployment uses it, or an approved request will."""
+    """Remove a token issuer. Raises NotFound, and Conflict while a deployment uses it or an approved request will."""
     policy.require_platform_admin(actor)
     with transaction.atomic():
         rows = TokenIssuer.objects.select_for_update().filter(pk=issuer_id, removed_at=None)

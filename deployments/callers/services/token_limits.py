@@ -22,7 +22,7 @@ _BATCH: Final = 200
 
 
 def record(*, cluster_id: int, tokens: Mapping[int, int]) -> None:
-    """Tokens since the last reading, by key."""
+    """Count the tokens of each key since the last reading."""
     at = clock.now()
     used = {pk: count for pk, count in tokens.items() if count}
     keys = CallerKey.objects.filter(
@@ -33,7 +33,7 @@ def record(*, cluster_id: int, tokens: Mapping[int, int]) -> None:
 
 
 def resume_paused() -> int:
-    """Returns how many go on."""
+    """Resume keys whose pause has ended. Returns how many."""
     at = clock.now()
     rows = CallerKey.objects.filter(paused_until__lte=at, ended_at=None).select_related(
         "deployment"
@@ -48,7 +48,9 @@ def resume_paused() -> int:
 
 
 def reconsider(key: CallerKey) -> None:
-    """After a change of its limits. Call inside the transaction of the change, which tells the gateway."""
+    """Recompute the pause of a key after a change of its limits. Call inside the transaction of the change, which
+    notifies the gateway.
+    """
     use = KeyTokens.objects.filter(key=key).first()
     until = None if use is None else _until(_use_of(use), limits_of(key), clock.now())
     CallerKey.objects.filter(pk=key.pk).update(paused_until=until)
@@ -87,6 +89,6 @@ def _use_of(row: KeyTokens) -> TokenUse:
 
 
 def _until(use: TokenUse, limits: TokenLimits, at: datetime) -> datetime | None:
-    """None also for an end that has passed."""
+    """Return until when the key is paused. None if it is not, or if the pause has ended."""
     until = token_windows.paused_until(token_windows.at_time(use, limits, at), limits)
     return until if until is not None and until > at else None

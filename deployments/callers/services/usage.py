@@ -21,13 +21,13 @@ _AFTER_END: Final = timedelta(hours=1)
 
 
 def sweep() -> None:
-    """Each cluster by a task of its own: one that does not answer delays no other."""
+    """Queue a count for each cluster as a task of its own, so that one that does not answer delays no other."""
     for cluster_id in _keys().values_list("deployment__cluster", flat=True).distinct().order_by():
         wake("deployments.count_callers", cluster_id)
 
 
 def count(*, cluster_id: int) -> None:
-    """Makes network calls: run it outside transactions."""
+    """Count the requests and tokens of the cluster's callers. Makes network calls: run it outside transactions."""
     by_deployment: dict[int, list[CallerKey]] = {}
     # Open ones last: of two with one claim, the one that was renewed.
     rows = _keys().filter(deployment__cluster_id=cluster_id)

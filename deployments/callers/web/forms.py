@@ -24,7 +24,7 @@ _OVERLAPS = [
 
 
 class _KeyTerms(ServiceForm):
-    """What a key may do and for how long. The platform's maximum is a setting, so it is read for each form."""
+    """The limits and lifetime of a key. The platform's maximum is a setting, so it is read for each form."""
 
     requests_per_minute = forms.IntegerField(
         required=False,
@@ -89,7 +89,9 @@ class NewKeyForm(_KeyTerms):
     def __init__(
         self, *args: Any, issuers: Iterable[TokenIssuer] = (), issuer: str = "", **more: Any
     ) -> None:
-        """`issuer`: whose tokens the deployment takes now; empty where it takes keys."""
+        """Offer keys and tokens of `issuers`. `issuer` is the one that the deployment accepts now; empty if it
+        takes keys.
+        """
         super().__init__(*args, **more)
         named = [(row.name, f"a token of {row.name}: its {row.claim}") for row in issuers]
         field = cast("forms.ChoiceField", self.fields["token_issuer"])
@@ -110,7 +112,7 @@ class NewKeyForm(_KeyTerms):
 
 
 class KeyForm(_KeyTerms):
-    """What to do with one key."""
+    """An action on one key: rotate it, set its limits or revoke it."""
 
     action = forms.ChoiceField(
         choices=[("rotate", "Rotate"), ("limit", "Set limit"), ("revoke", "Revoke")]

@@ -1,4 +1,4 @@
-"""How long a rollout plan would take and what it would cost, before it is requested."""
+"""The duration and cost of a rollout plan, before it is requested."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from portal.api.responses import REFUSALS
 
 
 class PromotionEvidenceSerializer(Serializer):
-    """One revision with exactly this version in the environment before."""
+    """The evidence of one revision with exactly this version in the environment before."""
 
     environment = choice_of(Environment)
     deployment_id = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""Requesting a change of a deployment, and its checks without a request."""
+"""Request a change of a deployment, and run its checks without a request."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _draft_of(actor: User, deployment_id: int, body: dict[str, Any]) -> ChangeDr
 
 
 def _steps_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Steps of the request; only blue/green needs none."""
+    """Return the steps of the request. Only blue/green needs none."""
     is_blue_green = body.get("plan", {}).get("kind") == PlanKind.BLUE_GREEN
     steps: list[dict[str, Any]] = body.get("steps", []) if is_blue_green else _needed(body, "steps")
     return steps

@@ -39,8 +39,8 @@ class NewDeploymentSerializer(DraftSerializer):
 
 
 class NewChangeSerializer(Serializer):
-    """One of canary (version_id, steps, plan, spec), roll_back (revision_number), scale
-    (min_replicas, max_replicas), stop, start, retire.
+    """A requested change, which is one of: canary (version_id, steps, plan, spec), roll_back (revision_number),
+    scale (min_replicas, max_replicas), stop, start, retire.
     """
 
     kind = serializers.ChoiceField(

@@ -1,4 +1,4 @@
-"""Reading and deciding on change requests: the same addresses for every subject."""
+"""Read and decide on change requests: the same addresses for every subject."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Change(APIView):
     lookup_url_kwarg: ClassVar[str]
 
     def change_of(self, actor: User) -> ChangeRequest:
-        """Raises NotFound also for a request about another kind of subject."""
+        """Return the request. Raises NotFound also for a request about another kind of subject."""
         change_id = self.kwargs[self.lookup_url_kwarg]
         return changes.get_visible(actor=actor, change_id=change_id, about=self.subject)
 
@@ -85,7 +85,7 @@ class _Decide(IdempotentMixin, _Change):
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """One POST; `{}` in the operation id is the name of the request."""
+    """A decision by one POST. `{}` in the operation id is the name of the request."""
 
     operation_id: str
     body: type[Serializer]

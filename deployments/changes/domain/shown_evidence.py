@@ -1,4 +1,4 @@
-"""What the page of a request shows, as the row of a decided one keeps it."""
+"""The evidence on a request's page, as stored in the row of a decided request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ShownProgress:
 
 @dataclass(frozen=True, slots=True)
 class ShownStatus:
-    """How the approvals stood."""
+    """The status of the approvals at the decision."""
 
     is_emergency: bool
     missing: int
@@ -32,7 +32,7 @@ class ShownStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownApproval:
-    """`id` is the approval's; the names are those that people had."""
+    """An approval at the decision. `id` is the approval's; the names are those that people had."""
 
     id: int
     user: str
@@ -41,7 +41,7 @@ class ShownApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownEvidence:
-    """Checks, cost, lines and metadata are JSON, which their own classes read."""
+    """The evidence at the decision. Checks, cost, lines and metadata are JSON, which their own classes read."""
 
     at: datetime
     evidence_hash: str

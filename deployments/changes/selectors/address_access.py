@@ -1,4 +1,4 @@
-"""Who gets answers at an address once a change is applied, as approvers and rules see it."""
+"""The access to an address once a change is applied, as approvers and rules see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FROM_NOTHING: Final = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
 def of_change(change: ChangeRequest) -> str:
-    """Return the name of a kind; empty for a change that brings no revision."""
+    """Return the name of the kind of access. Empty for a change that brings no revision."""
     return _access_of(change.revision).name if change.revision else ""
 
 
@@ -30,7 +30,7 @@ def is_opening(change: ChangeRequest) -> bool:
 
 
 def consequence(change: ChangeRequest) -> str:
-    """A sentence for approvers. Empty where no address is opened."""
+    """Return a sentence for approvers. Empty if no address is opened."""
     if change.revision is None or not is_opening(change):
         return ""
     return _access_of(change.revision).description

@@ -1,4 +1,4 @@
-"""Which kinds of rollout a deployment may have, and why the others are off."""
+"""The kinds of rollout that a deployment may have, and why the others are off."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NO_HEADER: Final = (
 
 
 def why_not(deployment: Deployment, kind: str, *, spec: ServingSpec | None = None) -> str:
-    """Empty when it is available. `spec` is the candidate's where it differs from the stable one.
+    """Return why a rollout of this kind is not available. Empty if it is.
 
-    A mirror must be known to work: with a gateway that ignores it the candidate would never get a
-    request.
+    `spec` is the candidate's if it differs from the stable one. A mirror must be known to work: with a gateway that
+    ignores it the candidate would never get a request.
     """
     if kind != PlanKind.SHADOW:
         return ""

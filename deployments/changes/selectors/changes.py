@@ -1,4 +1,4 @@
-"""Reading change requests: the inbox of approvers, and who may do what with one."""
+"""Read change requests: the inbox of approvers, and who may do what with one."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def list_visible_to(
     state: str = "",
     about: type[Deployment | Pipeline] | None = None,
 ) -> QuerySet[ChangeRequest]:
-    """Newest first."""
+    """Return the requests that the actor may see, the newest first."""
     return _with_related(_visible_to(actor, team_slug=team_slug, state=state, about=about))
 
 
 def ids_visible_to(
     actor: Actor, *, team_slug: str | None, state: str, about: type[Deployment | Pipeline]
 ) -> QuerySet[ChangeRequest]:
-    """Newest first, with nothing but their ids; `listed` reads those of a page."""
+    """Return the requests that the actor may see with only their ids, the newest first. `listed` reads those of a
+    page.
+    """
     return _visible_to(actor, team_slug=team_slug, state=state, about=about).only("pk")
 
 
@@ -109,8 +111,10 @@ def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None
 def waiting_for(
     actor: User, *, most: int | None = None, rights: ApproverRights | None = None
 ) -> list[int]:
-    """Ids of the requests that wait for a decision which this person may take, oldest first: all, or
-    the first of them. Their rules say which wait for this person, so that they are read one by one.
+    """Return the ids of requests that wait for a decision of this person, the oldest first: all, or the first of
+    them.
+
+    Their rules say which wait for this person, so that they are read one by one.
     """
     return list(islice(_waiting_for(actor, rights), most))
 
@@ -130,7 +134,9 @@ def _waiting_for(actor: User, rights: ApproverRights | None) -> Iterator[int]:
 
 
 def _submitted_by_others(actor: User) -> QuerySet[ChangeRequest]:
-    """List them oldest first, without evidence: every page counts those that wait for its reader."""
+    """Return submitted requests of others without evidence, the oldest first: every page counts those that wait for
+    its reader.
+    """
     visible = _visible_to(actor, state=ChangeState.SUBMITTED)
     rows = visible.exclude(requester=actor).select_related("requester").order_by("pk")
     return rows.only("team", "state", "required", "requester__service_team")
@@ -144,12 +150,14 @@ def _live_approvals(changes: Collection[ChangeRequest]) -> Mapping[int, list[App
 
 
 def of_ids(ids: Collection[int]) -> list[ChangeRequest]:
-    """With all that a list shows, oldest first. Whoever calls it made sure that they are visible."""
+    """Return requests with all that a list shows, the oldest first. The caller has checked that they are visible."""
     return _read(ids, order="id")
 
 
 def ages_of(ids: Collection[int]) -> Iterable[tuple[int, int | None, str, datetime]]:
-    """Id, pipeline, team and creation, oldest first. Whoever calls it made sure that they are visible."""
+    """Return id, pipeline, team and creation of requests, the oldest first. The caller has checked that they are
+    visible.
+    """
     rows = ChangeRequest.objects.filter(pk__in=ids).order_by("id")
     return rows.values_list("pk", "pipeline_id", "team__slug", "created_at")
 
@@ -157,7 +165,7 @@ def ages_of(ids: Collection[int]) -> Iterable[tuple[int, int | None, str, dateti
 def count_waiting_for(
     actor: User, *, most: int | None = None, rights: ApproverRights | None = None
 ) -> int:
-    """Up to `most`."""
+    """Count the requests that wait for a decision of this person, up to `most`."""
     return len(waiting_for(actor, most=most, rights=rights))
 
 
@@ -175,7 +183,7 @@ def open_request_of(subject: Deployment | Pipeline) -> ChangeRequest | None:
 
 
 def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
-    """Whether the actor may approve or reject, and the reason when not."""
+    """Return whether the actor may approve or reject, and the reason if not."""
     if change.state != ChangeState.SUBMITTED:
         return False, f"The request is {change.state}."
     if not isinstance(actor, User):
@@ -195,7 +203,7 @@ def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:
 
 
 def may_approve(actor: User, change: ChangeRequest) -> tuple[bool, str]:
-    """Whether one more approval by the actor would count, and the reason when not."""
+    """Return whether one more approval by the actor would count, and the reason if not."""
     may, why_not = may_decide(actor, change)
     if not may:
         return False, why_not
@@ -209,7 +217,7 @@ def may_approve(actor: User, change: ChangeRequest) -> tuple[bool, str]:
 
 
 def may_override(actor: User, change: ChangeRequest) -> bool:
-    """Whether the actor may approve it with an emergency override."""
+    """Whether the actor may approve the request with an emergency override."""
     is_open = change.state == ChangeState.SUBMITTED
     requester_id = change.requester_id
     return is_open and policy.is_allowed(

@@ -44,7 +44,7 @@ def describe(change: ChangeRequest) -> Description:
 
 
 def _alias_returns(change: ChangeRequest) -> list[AliasReturn]:
-    """Once it ended, its timeline says what it moved."""
+    """List the aliases that an open roll back moves back. Once it ended, its timeline says what it moved."""
     return alias_returns.list_for_change(change) if change.state in _OPEN else []
 
 
@@ -74,7 +74,11 @@ def _replicas(least: int, most: int) -> str:
 
 
 def _over_budget(stored: dict[str, Any]) -> Decimal | None:
-    """The larger of this month's forecast and a whole month at max replicas."""
+    """Return the dollars by which the larger of this month's forecast and a whole month at max replicas exceeds the
+    budget.
+
+    None if it does not, or if it is not known.
+    """
     cost = Cost.from_json(stored)
     amounts = [cost.forecast, cost.team_month_max]
     most = max((amount for amount in amounts if amount is not None), default=None)

@@ -1,4 +1,4 @@
-"""What an approval of a deployment's change binds to, and how it differs from what serves now."""
+"""The evidence that an approval of a deployment's change binds to, and its difference from what serves now."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ _FIRST: Final = (
 
 
 def render(change: ChangeRequest) -> RenderedRevision | None:
-    """Render with the requested replicas; None for a stop or a retirement."""
+    """Render the revision with the requested replicas. None for a stop or a retirement."""
     if change.revision is None:
         return None
     return rendered.render_revision(change.revision, scale=change.scale or None)
 
 
 def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
-    """What the checks rendered, where it is what `render` would; None elsewhere, as for a new deployment
-    without a key before its row (SQLite).
+    """Return what the checks rendered if `render` would return the same.
+
+    None otherwise, as for a new deployment without a key before its row (SQLite).
     """
     if change.revision is None:
         return None
@@ -54,7 +55,9 @@ def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRe
 
 
 def facts(change: ChangeRequest) -> ChangeFacts:
-    """A change that only removes has no cost, and matches by the GPUs of the stable revision."""
+    """Return the facts for the rules. A change that only removes has no cost, and matches by the GPUs of the stable
+    revision.
+    """
     deployment = deployment_of(change)
     revision = change.revision or deployment.stable_revision
     return ChangeFacts(
@@ -70,9 +73,7 @@ def facts(change: ChangeRequest) -> ChangeFacts:
 
 
 def golden(change: ChangeRequest) -> tuple[int, ...]:
-    """The golden requests of a canary's model; other changes send none. A saved golden request
-    never changes.
-    """
+    """Return the golden requests of a canary's model; other changes send none. A saved golden request never changes."""
     if change.kind != ChangeKind.CANARY or change.revision is None:
         return ()
     rows = quality.golden_requests_of(change.revision.version.model)
@@ -80,8 +81,9 @@ def golden(change: ChangeRequest) -> tuple[int, ...]:
 
 
 def promotion_of(change: ChangeRequest) -> dict[str, Any]:
-    """Evidence for a version that enters an environment; other changes bring none, and an unfinished
-    rollout there is none yet.
+    """Return the evidence for a version that enters an environment.
+
+    Other changes bring none, and an unfinished rollout there is none yet.
     """
     deployment = deployment_of(change)
     if change.kind not in (ChangeKind.DEPLOY, ChangeKind.CANARY) or change.revision is None:
@@ -114,13 +116,13 @@ def evidence(change: ChangeRequest, revision: RenderedRevision | None) -> dict[s
 
 
 def _environment_rules(deployment: Deployment) -> dict[str, Any]:
-    """What the environment asks of a version and its address; its approvers are among the rules."""
+    """Return what the environment requires of a version and its address; its approvers are among the rules."""
     rules = environment_rules.in_force(deployment.environment, deployment.team_id).to_json()
     return {name: rules[name] for name in ("callers_need_key", "golden_required", "promoted_from")}
 
 
 def diff(change: ChangeRequest) -> list[DiffLine]:
-    """The requested revision and the stable one."""
+    """Compare the requested revision with the stable one."""
     if change.revision is None:
         return []
     stable = deployment_of(change).stable_revision
@@ -134,7 +136,7 @@ def diff(change: ChangeRequest) -> list[DiffLine]:
 
 
 def _versions_of(revision: RenderedRevision) -> list[dict[str, Any]]:
-    """Identity, metadata and recorded files of every version that the revision loads."""
+    """Return identity, metadata and recorded files of every version that the revision loads."""
     return [
         {
             "identity": identity_of(version),
@@ -164,6 +166,6 @@ def _fields_of(revision: Revision | None, scale: Mapping[str, Any]) -> dict[str,
 
 
 def _compared(version: ModelVersion) -> dict[str, Any]:
-    """Metadata of the version that serves that is shown next to the requested version's."""
+    """Return the metadata of the version that serves, which is shown next to the requested version's."""
     dataset = {k: v for k, v in version.metadata.items() if k == "dataset_version"}
     return {**version_metadata.metrics_of(version.metadata), **dataset}

@@ -29,18 +29,18 @@ def list_visible_to(actor: Actor, *, is_open: bool | None = None) -> QuerySet[Em
 
 
 def waiting_for(actor: User, *, most: int | None = None) -> list[EmergencyReview]:
-    """Open reviews that this person may close, the oldest first: all, or the first of them."""
+    """Return open reviews that this person may close, the oldest first: all, or the first of them."""
     ids = _ids_waiting_for(actor, ApproverRights(actor))
     return list(list_visible_to(actor).filter(pk__in=ids)[:most]) if ids else []
 
 
 def count_waiting_for(actor: User, rights: ApproverRights | None = None) -> int:
-    """How many `waiting_for` finds."""
+    """Count the reviews that this person may close."""
     return len(_ids_waiting_for(actor, rights or ApproverRights(actor)))
 
 
 def _ids_waiting_for(actor: User, rights: ApproverRights) -> list[int]:
-    """Every page counts them, so that no evidence is read."""
+    """Return the ids of reviews that this person may close. Every page counts them, so no evidence is read."""
     is_open = _visible_to(actor).filter(closed_at=None).order_by()
     facts = is_open.values_list("pk", "opened_by", "change__team", "change__requester")
     return [
@@ -52,7 +52,7 @@ def _ids_waiting_for(actor: User, rights: ApproverRights) -> list[int]:
 
 
 def why_blocked(team: Team) -> str:
-    """Why the team may use no emergency override now; empty when no review is overdue."""
+    """Return why the team may use no emergency override now. Empty if no review is overdue."""
     rows = EmergencyReview.objects.filter(change__team=team, closed_at=None)
     late = _with_related(rows.filter(due_at__lte=clock.now())).first()
     if late is None:
@@ -71,7 +71,7 @@ def get_visible(*, actor: Actor, review_id: int) -> EmergencyReview:
 
 
 def may_close(actor: User, review: EmergencyReview) -> tuple[bool, str]:
-    """Whether the actor may close it, and the reason when not."""
+    """Return whether the actor may close the review, and the reason if not."""
     if review.closed_at is not None:
         return False, "This review is closed."
     try:
@@ -94,7 +94,9 @@ def _visible_to(actor: Actor) -> QuerySet[EmergencyReview]:
 
 
 def _with_related(rows: QuerySet[EmergencyReview]) -> QuerySet[EmergencyReview]:
-    """The change comes by a query of its own: PostgreSQL takes long to plan one with all these tables."""
+    """Load the related rows. The change comes by a query of its own: PostgreSQL takes long to plan one with all
+    these tables.
+    """
     changes = ChangeRequest.objects.select_related(*_OF_CHANGE)
     versions = Revision.objects.select_related("version__model__team").order_by()
     return rows.select_related("opened_by", "closed_by").prefetch_related(

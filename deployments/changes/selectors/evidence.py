@@ -40,8 +40,9 @@ class ReviewedChange:
 
 
 def review(change: ChangeRequest, rendered: Rendered | None = None) -> ReviewedChange:
-    """The rules are part of it: an approval under one rule is none under another. `rendered`: what the
-    request writes, where that is rendered already.
+    """Evaluate a request. The rules are part of it: an approval under one rule is none under another.
+
+    `rendered` is what the request writes, if it is rendered already.
     """
     subject = subject_of(change)
     required = approvals.required_now(subject.facts(change))
@@ -70,5 +71,5 @@ def digest(change: ChangeRequest) -> str:
 
 
 def _terms_of(requirement: Requirement) -> dict[str, Any]:
-    """The terms of a requirement without its explanation, whose wording may change at any time."""
+    """Return the terms of a requirement without its explanation, whose wording may change at any time."""
     return {name: value for name, value in requirement.to_json().items() if name != "why"}

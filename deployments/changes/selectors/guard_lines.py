@@ -21,7 +21,7 @@ _BASELINE: Final = GuardLine(
 
 
 def of_change(change: ChangeRequest) -> list[GuardLine]:
-    """The golden requests first; named also where there are none."""
+    """List the guards of a change with the golden requests first, which are named even if there are none."""
     if change.kind != ChangeKind.CANARY:
         return _lines_of(change)
     rows = quality.named(change.golden)
@@ -33,7 +33,9 @@ def of_change(change: ChangeRequest) -> list[GuardLine]:
 
 
 def _lines_of(change: ChangeRequest) -> list[GuardLine]:
-    """Empty for changes without a plan, and for blue/green, which has no traffic to compare."""
+    """Return a line for each guard of the plan. Empty for changes without a plan, and for blue/green, which has no
+    traffic to compare.
+    """
     if not change.plan:
         return []
     plan = plans.plan_of(change)

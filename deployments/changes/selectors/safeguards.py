@@ -28,7 +28,7 @@ def open_request(deployment: Deployment, safeguard: Safeguard) -> SafeguardReque
 
 
 def describe_open(deployment: Deployment, safeguard: Safeguard) -> str:
-    """Who requested it and what it waits for; empty without a request."""
+    """Describe who requested the removal and what it waits for. Empty without a request."""
     row = open_request(deployment, safeguard)
     if row is None:
         return ""

@@ -38,7 +38,7 @@ _COMPARED: Final[Mapping[str, str]] = {
 
 
 def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> ShownEvidence:
-    """The evidence as it is now. `reviewed`: what was just rendered for the decision."""
+    """Return the evidence as it is now. `reviewed` is what was just rendered for the decision."""
     subject, target = subject_of(change), change.subject
     described = subject.describe(change)
     rendered = subject.render(change) if reviewed is None else reviewed.rendered
@@ -67,14 +67,14 @@ def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> ShownEv
 
 
 def kept(change: ChangeRequest) -> ShownEvidence | None:
-    """The evidence at the decision; None while the request is open, and when it was not stored."""
+    """Return the evidence at the decision. None while the request is open, or if it was not stored."""
     if change.state in _OPEN or not change.decided:
         return None
     return ShownEvidence.from_json(change.decided)
 
 
 def differences(change: ChangeRequest, then: ShownEvidence) -> list[str]:
-    """What the page would show differently today."""
+    """Return the labels of what the page would show differently today."""
     now = of(change)
     return [label for name, label in _COMPARED.items() if getattr(now, name) != getattr(then, name)]
 
@@ -84,7 +84,7 @@ def diff_of(change: ChangeRequest) -> list[dict[str, str]]:
 
 
 def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], datetime]:
-    """Those of the last recheck of this very evidence, else those of the request; and their time."""
+    """Return the checks of the last recheck of this very evidence, else those of the request; and their time."""
     last = LastRecheck.from_json(change.last_recheck)
     if last and last.evidence_hash == change.evidence_hash and last.checks:
         return [check.to_json() for check in last.checks], last.at
@@ -92,7 +92,7 @@ def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], datetime]:
 
 
 def _approval_status(change: ChangeRequest) -> ShownStatus:
-    """Approvals expire after a week; their status at the decision stays."""
+    """Return the status of the approvals at the decision, which stays although approvals expire after a week."""
     status = approvals.status_of(change)
     rows = tuple(
         ShownProgress(

@@ -1,7 +1,7 @@
-"""What a change request may be about, and what the request machine needs to know of it.
+"""The subjects of change requests, and what the request machine needs to know of each.
 
-The states, approvals, evidence and emergencies of a request are the same for every subject; what
-differs is behind `ChangeSubject`. Features register theirs in `apps.ready()`.
+The states, approvals, evidence and emergencies of a request are the same for every subject; what differs is behind
+`ChangeSubject`. Features register theirs in `apps.ready()`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from portal.accounts.policy import Actor
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """`title` is a sentence in the imperative; `consequence` is what approving does."""
+    """The description of a request. `title` is a sentence in the imperative; `consequence` is what approving does."""
 
     title: str
     detail: str
@@ -29,7 +29,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One field of the desired state: as it is now, and as requested."""
+    """A field of the desired state: as it is now, and as requested."""
 
     field: str
     before: str
@@ -46,14 +46,14 @@ class GuardLine:
 
 
 def deployment_of(change: ChangeRequest) -> Deployment:
-    """The deployment of a request about one."""
+    """Return the deployment of a request about one."""
     if change.deployment is None:
         raise ValueError(f"change request {change.pk} is not about a deployment")
     return change.deployment
 
 
 def pipeline_of(change: ChangeRequest) -> Pipeline:
-    """The pipeline of a request about one."""
+    """Return the pipeline of a request about one."""
     if change.pipeline is None:
         raise ValueError(f"change request {change.pk} is not about a pipeline")
     return change.pipeline
@@ -70,32 +70,32 @@ R = TypeVar("R", bound=Rendered)
 
 
 class ChangeSubject(ABC, Generic[R]):
-    """Reads one kind of subject for requests about it. Methods take a request about that kind."""
+    """A reader of one kind of subject for requests about it. Methods take a request about that kind."""
 
     @abstractmethod
     def facts(self, change: ChangeRequest) -> ChangeFacts:
-        """What approval rules match on."""
+        """Return the facts that approval rules match on."""
 
     @abstractmethod
     def describe(self, change: ChangeRequest) -> Description: ...
 
     @abstractmethod
     def diff(self, change: ChangeRequest) -> list[DiffLine]:
-        """Field by field; empty for a request that leaves the fields as they are."""
+        """Compare the subject field by field. Empty for a request that leaves the fields as they are."""
 
     @abstractmethod
     def render(self, change: ChangeRequest) -> R | None:
-        """What approving writes; None for a request that only removes. The other methods take it."""
+        """Return what approving writes, which the other methods take. None for a request that only removes."""
 
     @abstractmethod
     def evidence(self, change: ChangeRequest, rendered: R | None) -> Mapping[str, Any]:
-        """What an approval binds to besides the rules, the manifests and the subject's place."""
+        """Return what an approval binds to besides the rules, the manifests and the subject's place."""
 
     @abstractmethod
     def checks(
         self, change: ChangeRequest, rendered: R | None
     ) -> tuple[tuple[Check, ...], Cost | None]:
-        """Every check of the request as it comes out now. Network calls: outside any transaction."""
+        """Run every check of the request again. Network calls: outside any transaction."""
 
     @abstractmethod
     def require_all(self, checks: Sequence[Check]) -> None:
@@ -103,27 +103,27 @@ class ChangeSubject(ABC, Generic[R]):
 
     @abstractmethod
     def retire_unbegun(self, change: ChangeRequest, *, actor: Actor, reason: str) -> None:
-        """Close a subject of which no request was ever applied. Inside the request's transaction."""
+        """Close a subject of which no request was ever applied. Call inside the request's transaction."""
 
     def require_still_possible(self, change: ChangeRequest, rendered: R | None) -> None:
-        """The checks that other approvals can break. Inside the transaction of the approval, which
-        holds the team's row.
+        """Check again what other approvals can break. Call inside the transaction of the approval, which holds the
+        team's row.
         """
 
     def guards(self, change: ChangeRequest) -> list[GuardLine]:
-        """The guards of a rollout."""
+        """Return the guards of a rollout."""
         return []
 
     def golden(self, change: ChangeRequest) -> tuple[int, ...]:
-        """Keys of the golden requests that are approved with it."""
+        """Return the keys of the golden requests that are approved with the request."""
         return ()
 
     def promotion(self, change: ChangeRequest) -> Mapping[str, Any]:
-        """What an earlier environment showed of the version, as it is now; {} without any."""
+        """Return the present evidence of the version in an earlier environment. Empty if there is none."""
         return {}
 
     def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:
-        """Stated metadata of what will run."""
+        """Return the stated metadata of what will run."""
         return {}
 
     def preload(self, requests: Sequence[ChangeRequest]) -> None:
@@ -137,7 +137,7 @@ _subjects: dict[type[Deployment | Pipeline], ChangeSubject[Any]] = {}
 
 
 def register(model: type[Deployment | Pipeline], subject: ChangeSubject[Any]) -> None:
-    """Called in `apps.ready()`; registering twice is harmless."""
+    """Register a kind of subject. Call it in `apps.ready()`; registering twice is harmless."""
     _subjects[model] = subject
 
 

@@ -1,4 +1,4 @@
-"""Counting approvals on a change: who may give one, what it binds to, and when it is void."""
+"""Count approvals on a change: who may give one, what it binds to, and when it is void."""
 
 from __future__ import annotations
 
@@ -86,8 +86,9 @@ def refresh(change: ChangeRequest) -> ReviewedChange:
 
 
 def bind(change: ChangeRequest, rendered: Rendered | None = None) -> dict[str, Any]:
-    """Call before the first save, and when the request goes back to its approvers. Returns the
-    columns that it set.
+    """Bind a request to its present evidence, and return the columns that were set.
+
+    Call it before the first save, and when the request goes back to its approvers.
     """
     reviewed = evidence.review(change, rendered)
     _set(change, reviewed)
@@ -142,7 +143,7 @@ def give(
 
 
 def note_partial(*, actor: User, change: ChangeRequest, comment: str) -> None:
-    """Call inside the transaction of an approval that is not the last one."""
+    """Record an approval that is not the last one. Call inside its transaction."""
     description = approvals.status_of(change).description
     transitions.record(
         actor,
@@ -167,7 +168,7 @@ def next_deadline(change_id: int, deadline_at: datetime | None) -> datetime | No
 
 
 def is_approved_now(change: ChangeRequest) -> bool:
-    """Evaluated again before anything runs: the same evidence, and enough valid approvals."""
+    """Whether the evidence is the same and enough approvals are valid, evaluated again before anything runs."""
     if evidence.digest(change) != change.evidence_hash:
         return False
     forget_loaded(change)
@@ -219,14 +220,16 @@ def _void(change: ChangeRequest, rows: Sequence[Approval], reason: str) -> None:
 
 
 def is_still_allowed(approval: Approval, change: ChangeRequest) -> bool:
-    """A lead's or admin's approval lasts as long as they are one, a delegate's while they are more
-    than a viewer, and that of people whom a rule names while they are in the team.
+    """Whether the approver may still approve.
+
+    A lead's or admin's approval lasts as long as they are one, a delegate's while they are more than a viewer, and
+    that of people whom a rule names while they are in the team.
     """
     return policy.is_allowed(approval.user, _LASTING[ApproverRole(approval.as_role)], change)
 
 
 def clean(comment: str, *, field: str = "comment") -> str:
-    """Stripped; raises Invalid when it is too long."""
+    """Strip the text. Raises Invalid if it is too long."""
     text = comment.strip()
     if len(text) > LONGEST_COMMENT:
         raise Invalid(

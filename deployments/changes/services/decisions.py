@@ -1,4 +1,4 @@
-"""Deciding on change requests. An approval binds to exactly the evidence that was shown."""
+"""Decide on change requests. An approval binds to exactly the evidence that was shown."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
 
 
 def withdraw(*, actor: User, change_id: int, reason: str = "") -> ChangeRequest:
-    """Anyone who may request may also take a request back before it is applied."""
+    """Take a request back before it is applied. Anyone who may request may also withdraw."""
     change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.REQUEST_CHANGE, change)
     text = change_approvals.clean(reason, field="reason")
@@ -142,7 +142,9 @@ def review(change: ChangeRequest, shown: str) -> ReviewedChange:
 
 
 def lock(change: ChangeRequest, reviewed: ReviewedChange) -> None:
-    """Call inside a transaction. Two approvals at once must not both fit into the same last GPUs."""
+    """Lock team and request, so that two approvals at once do not both fit into the same last GPUs. Call inside a
+    transaction.
+    """
     Team.objects.select_for_update(no_key=True).get(pk=change.team_id)
     change_approvals.lock(change)
     reviewed.subject.require_still_possible(change, reviewed.rendered)
@@ -156,7 +158,7 @@ def let_run(
     action: AuditAction,
     comment: str,
 ) -> None:
-    """Call inside the transaction of the last approval."""
+    """Approve the request and queue its application. Call inside the transaction of the last approval."""
     at = clock.now()
     transitions.move(
         actor=actor,

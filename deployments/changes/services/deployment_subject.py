@@ -102,7 +102,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
     def require_still_possible(
         self, change: ChangeRequest, rendered: RenderedRevision | None
     ) -> None:
-        """A version may have been archived, and the quota or a name of a model taken by another approval."""
+        """Check again that no version was archived, and that no other approval took the quota or a name of a model."""
         if rendered is None:
             return
         for version in (rendered.version, *rendered.additional):
@@ -169,7 +169,7 @@ def _baseline(change: ChangeRequest, rendered: RenderedRevision) -> ServingSpec 
 
 
 def _environment_checks(change: ChangeRequest, rendered: RenderedRevision) -> list[Check]:
-    """The rules may have become stricter since the request."""
+    """Check the rules of the environment again, which may have become stricter since the request."""
     deployment = deployment_of(change)
     checks = environment_checks.check_change(
         environment=deployment.environment,
@@ -193,7 +193,7 @@ def _environment_checks(change: ChangeRequest, rendered: RenderedRevision) -> li
 
 
 def _default_scaling(before: Sequence[Mapping[str, Any]], now: Sequence[Check]) -> list[Check]:
-    """Which autoscaler the request got by default: only the request knew that it named none."""
+    """Return the check of the autoscaler that the request got by default: only the request knew that it named none."""
     if any(check.name == scaling_checks.NAME for check in now):
         return []
     return [Check.from_json(row) for row in before if row["name"] == scaling_checks.NAME]

@@ -60,7 +60,7 @@ class ChangePreflight:
 
 
 def check(*, actor: User, draft: ChangeDraft) -> ChangePreflight:
-    """Writes nothing."""
+    """Run the checks of a request. Nothing is written."""
     if draft.requested.version is None:
         return ChangePreflight()
     checked = submit.check(actor, draft.deployment, draft.requested)
@@ -78,10 +78,10 @@ def canary(
     plan: Mapping[str, Any] | None = None,
     access: str = "",
 ) -> ChangeDraft:
-    """Traffic to another version in steps. `spec` None keeps the stable revision's.
+    """Draft the move of traffic to another version in steps. `spec` None keeps the stable revision's.
 
-    A spec that does not state network.access keeps it; `access` states it besides. `plan` and `steps` as in
-    deployments/plans/domain/rollout_plan.py; None: the defaults.
+    A spec that does not state network.access keeps it; `access` states it besides. `plan` and `steps` are as in
+    deployments/plans/domain/rollout_plan.py; None means the defaults.
     """
     deployment = submit.changeable(actor, deployment_id, ChangeKind.CANARY)
     version = versions.get_version(actor=actor, version_id=version_id)
@@ -131,7 +131,9 @@ def _desired(
 
 
 def _with_default_guards(deployment: Deployment, plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A language model is judged by its own figures, unless the plan states its guards."""
+    """Fill in the default guards of a language model, which is judged by its own figures, unless the plan states
+    guards.
+    """
     if "guards" in plan or submit.stable_of(deployment).spec.get("engine") not in LLM_ENGINES:
         return plan
     return {**plan, "guards": [limit.to_json() for limit in limits.DEFAULTS_OF_TOKENS]}
@@ -146,7 +148,7 @@ def _require_baseline_possible(
 
 
 def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
-    """The default is filled in, so that approvers see it and it stays."""
+    """Fill in the default warm-up, so that approvers see it and it stays."""
     if plan.warmup_seconds is not None:
         return plan
     typical = starts.typical_start_of(stable)
@@ -157,7 +159,7 @@ def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
 def roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeDraft:
-    """A new revision with the version and spec of an earlier one; it takes over when ready."""
+    """Draft a new revision with the version and spec of an earlier one; it takes over when ready."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
     earlier = _restorable(deployment, revision_number)
@@ -194,7 +196,7 @@ def scale(
     max_replicas: int,
     comment: str = "",
 ) -> ChangeDraft:
-    """Other replicas of the stable revision: no other revision starts, no traffic moves."""
+    """Draft other replicas of the stable revision: no other revision starts, no traffic moves."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.SCALE)
     stable = submit.stable_of(deployment)
     now = rendering.spec_of(stable)
@@ -222,14 +224,14 @@ def scale(
 
 
 def stop(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
-    """Removes route and workloads once approved, as lifecycle/services/stop.py does at once."""
+    """Draft a stop, which removes route and workloads once approved, as lifecycle/services/stop.py does at once."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.STOP)
     submit.stable_of(deployment)
     return ChangeDraft(deployment, ChangeSpec(ChangeKind.STOP, approvals.clean(comment)))
 
 
 def start(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft:
-    """Starts the stable revision of a stopped deployment."""
+    """Draft a start of the stable revision of a stopped deployment."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.START)
     stable = submit.stable_of(deployment)
     if not deployment.is_stopped:
@@ -261,7 +263,7 @@ def retire(*, actor: User, deployment_id: int, comment: str = "") -> ChangeDraft
 
 
 def before_close(require_callable: Callable[[Deployment, AccessKind], None]) -> None:
-    """Register a check that raises Conflict where what calls the deployment could not with that access."""
+    """Register a check that raises Conflict if what calls the deployment could not with that access."""
     if require_callable not in _before_close:
         _before_close.append(require_callable)
 
@@ -275,7 +277,7 @@ def _require_callable(deployment: Deployment, stable: Revision, desired: Serving
 
 
 def _require_same_model(stable: Revision, version: ModelVersion) -> None:
-    """Another model has another path, so the stable URL would break for its clients."""
+    """Refuse another model: it has another path, so the stable URL would break for its clients."""
     if stable.version.model_id != version.model_id:
         name = stable.version.model.name
         raise Invalid(

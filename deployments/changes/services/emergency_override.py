@@ -27,8 +27,10 @@ _REPLACED: Final = "Replaced by the same person's emergency override."
 
 
 def approve(*, actor: User, change_id: int, evidence_hash: str, reason: str) -> ChangeRequest:
-    """Refused for one's own request. The change is applied at once, and opens a review that another
-    person must close; while one of the team is overdue there is no further override.
+    """Approve with an emergency override. Refused for one's own request.
+
+    The change is applied at once, and opens a review that another person must close; while one of the team is
+    overdue there is no further override.
     """
     change = changes.get_visible(actor=actor, change_id=change_id)
     policy.require(actor, Action.EMERGENCY_OVERRIDE, change, requester_id=change.requester_id)
@@ -94,7 +96,7 @@ def close_review(*, actor: User, review_id: int, finding: str) -> EmergencyRevie
 
 
 def _open_review(actor: User, change: ChangeRequest, why: str) -> None:
-    """Opened again when the first override became void before it ran."""
+    """Open a review. It is opened again if the first override became void before it ran."""
     at = clock.now()
     EmergencyReview.objects.update_or_create(
         change=change,

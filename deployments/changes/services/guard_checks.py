@@ -18,10 +18,10 @@ _SECONDS = 300
 
 
 def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutPlan) -> None:
-    """Raises Invalid where the cluster has no Prometheus, or a query is refused by it.
+    """Check that the cluster has Prometheus and that it accepts each query. Raises Invalid if not.
 
-    A Prometheus that does not answer refuses nothing: it may be back when the rollout runs, and
-    until then its guards have not enough data. A network call: outside any transaction.
+    A Prometheus that does not answer refuses nothing: it may be back when the rollout runs, and until then its
+    guards have not enough data. A network call: outside any transaction.
     """
     stable = submit.stable_of(deployment)
     if not plan.guards.is_prometheus_needed:
@@ -41,7 +41,9 @@ def require_usable(deployment: Deployment, version: ModelVersion, plan: RolloutP
 
 
 def require_measurable(spec: ServingSpec, plan: RolloutPlan) -> None:
-    """Raises Invalid for a guard whose figure the candidate's accelerators never have: it would hold every step."""
+    """Check that each guard can be measured. Raises Invalid for a figure that the candidate's accelerators never
+    have, which would hold every step.
+    """
     if spec.gpu_resource != neuron.DEVICE:
         return
     for kind in (limit.kind for limit in plan.guards.limits):

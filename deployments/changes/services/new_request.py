@@ -1,4 +1,4 @@
-"""Sending a change request: one open request for each subject, bound to its evidence."""
+"""Send a change request: one open request for each subject, bound to its evidence."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def submit(
     before: dict[str, Any] | None = None,
     rendered: Rendered | None = None,
 ) -> ChangeRequest:
-    """Save a new request for its approvers. Inside a transaction; `before` and `after` go to the
-    audit trail; `rendered` is what it writes, where that is rendered already.
+    """Save a new request for its approvers. Call inside a transaction.
+
+    `before` and `after` go to the audit trail; `rendered` is what it writes, if that is rendered already.
     """
     at = clock.now()
     change.team, change.requester, change.state = change.subject.team, actor, ChangeState.SUBMITTED
@@ -52,7 +53,7 @@ def submit(
 
 @contextmanager
 def only_one(subject: Deployment | Pipeline) -> Iterator[None]:
-    """A transaction; raises Conflict when another open request for the subject came first."""
+    """Open a transaction that raises Conflict if another open request for the subject came first."""
     try:
         with transaction.atomic():
             yield
@@ -65,7 +66,7 @@ def only_one(subject: Deployment | Pipeline) -> Iterator[None]:
 
 @contextmanager
 def new_name(label: str) -> Iterator[None]:
-    """A transaction; raises Conflict when the name was taken meanwhile."""
+    """Open a transaction that raises Conflict if the name was taken meanwhile."""
     try:
         with transaction.atomic():
             yield
@@ -78,7 +79,7 @@ def new_name(label: str) -> Iterator[None]:
 
 
 def already_open(change: ChangeRequest) -> Conflict:
-    """Why no further request is possible, with what ends the open one."""
+    """Return the error why no further request is possible, with what ends the open one."""
     fix = "withdraw it"
     if change.state == ChangeState.APPLYING:
         is_moved = change.kind in (ChangeKind.CANARY, ChangeKind.ROLL_BACK)

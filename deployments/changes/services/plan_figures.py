@@ -32,8 +32,9 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class StepFigure:
-    """`seconds` None: it needs requests, and the request rate is zero or not known. `replicas` are those of
-    the candidate; `detection` is what the step finds in its time, None for nothing.
+    """The figures of a step. `seconds` is None if it needs requests and the request rate is zero or not known.
+
+    `replicas` are those of the candidate; `detection` is what the step detects in its time, None for nothing.
     """
 
     weight: int
@@ -48,17 +49,20 @@ class StepFigure:
 
     @property
     def found_within(self) -> str:
-        """How soon `detection` is found, in words; empty without one."""
+        """The time until `detection` is found, in words. Empty without one."""
         return descriptions.format_duration(self.detection.seconds) if self.detection else ""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFigures:
-    """Dollars are those of the candidate: the stable revision costs the same without a rollout.
+    """The figures of a plan. Dollars are those of the candidate: the stable revision costs the same without a
+    rollout.
 
-    `soak_seconds` is the minimum duration of the steps; `seconds` also counts the time in which
-    current traffic brings each step its requests, None where that is not known. After promotion the
-    old revision runs on for `watch_seconds`, which costs `watch_amount`. All of it is in the total.
+    `soak_seconds` is the minimum duration of the steps; `seconds` also counts the time in which current traffic
+    brings each step its requests, None if that is not known.
+
+    After promotion the old revision runs on for `watch_seconds`, which costs `watch_amount`. All of it is in the
+    total.
     """
 
     steps: tuple[StepFigure, ...]
@@ -107,7 +111,7 @@ def preview(
     steps: Sequence[dict[str, Any]],
     plan: Mapping[str, Any] | None = None,
 ) -> PlanFigures:
-    """Time and cost of a plan as a request would take it. Nothing is written."""
+    """Compute the time and cost of a plan as a request would take it. Nothing is written."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     if deployment.stable_revision is None:
@@ -120,8 +124,9 @@ def preview(
 
 
 def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None) -> int:
-    """How long both revisions run during a rollout: as long as its steps and its watch take. A
-    revision that takes over at once adds nothing.
+    """Return how long both revisions run during a rollout: as long as its steps and its watch take.
+
+    A revision that takes over at once adds nothing.
     """
     if kind != ChangeKind.CANARY or deployment.stable_revision is None or plan is None:
         return 0
@@ -138,8 +143,9 @@ def of(
     watch_seconds: int,
     settings: PlanSettings | None = None,
 ) -> PlanFigures:
-    """For a candidate with the serving spec of the stable revision, which must be there. `settings` None:
-    they are not readable yet, so what the steps find is not known.
+    """Compute the figures of steps for a candidate with the serving spec of the stable revision, which must exist.
+
+    `settings` is None if they are not readable yet; what the steps detect is then not known.
     """
     rate = _rate_of(deployment)
     traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
@@ -178,7 +184,7 @@ def of(
 
 
 def watch_cost(deployment: Deployment, plan: RolloutPlan) -> Decimal | None:
-    """Dollars of the old revision while the new one is watched; None: the price is not known."""
+    """Return the dollars of the old revision while the new one is watched. None if the price is not known."""
     hourly = _per_hour(deployment)
     return None if hourly is None else hourly * Decimal(plan.watched_seconds) / 3600
 
@@ -201,7 +207,7 @@ def _step(step: Step, rate: float | None) -> StepFigure:
 
 
 def _replicas(deployment: Deployment, step: Step, settings: PlanSettings | None) -> int:
-    """Of the candidate at the step, if it has the spec of stable."""
+    """Return the candidate's replicas at the step, if it has the spec of stable."""
     stable = deployment.stable_revision
     if stable is None:
         return 1
@@ -221,7 +227,9 @@ def _detection(
     traffic: ExpectedTraffic | None,
     block_seconds: float,
 ) -> Detection | None:
-    """In the time that the step takes with the traffic of the last day."""
+    """Return what the step detects in its duration with the traffic of the last day. None if settings or traffic
+    are not known.
+    """
     if settings is None or traffic is None:
         return None
     seconds = _step(step, traffic.per_second).seconds
@@ -244,7 +252,7 @@ def _latency(
 
 
 def _block_lengths(deployment: Deployment) -> BlockLengths:
-    """What a rollout that begins now would take."""
+    """Return the block lengths that a rollout beginning now would take."""
     stable = deployment.stable_revision
     return BlockLengths() if stable is None else block_lengths.before(stable, clock.now())
 

@@ -26,8 +26,10 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """`evidence` is what an approver of `environment` will see; None: the rules there take another
-    environment's, in which the version never was. `targets` serve the same model there.
+    """A promotion to `environment`. `targets` serve the same model there.
+
+    `evidence` is what an approver will see; None means that the rules there take another environment's, in which
+    the version never was.
     """
 
     deployment: Deployment
@@ -44,7 +46,7 @@ class Promotion:
 
 
 def preview(*, actor: User, deployment_id: int) -> Promotion:
-    """Writes nothing. Raises Conflict for a deployment that cannot be promoted."""
+    """Return the promotion of a deployment. Nothing is written. Raises Conflict if it cannot be promoted."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     environment = environment_rules.next_of(deployment.environment)
     if environment is None:
@@ -80,12 +82,12 @@ def preview(*, actor: User, deployment_id: int) -> Promotion:
 
 
 def request_body(*, actor: User, deployment_id: int) -> dict[str, Any]:
-    """The request of a new deployment in the next environment with the settings of this one."""
+    """Build the request of a new deployment in the next environment with the settings of this one."""
     return body_of(preview(actor=actor, deployment_id=deployment_id))
 
 
 def body_of(found: Promotion) -> dict[str, Any]:
-    """As `request_body`, of a promotion that was read already."""
+    """Build the request body of a promotion that was read already, as `request_body` does."""
     spec = rendering.spec_of(found.revision).to_json()
     return {
         "version_id": found.revision.version_id,

@@ -25,8 +25,10 @@ _FRESH: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class ChangedCheck:
-    """A check whose result differs from the request's. `was` None: not known then, or no check of the
-    request, as for a rule that an admin made since.
+    """A check whose result differs from the request's.
+
+    `was` is None if it was not known then, or the request had no such check, as for a rule that an admin made
+    since.
     """
 
     name: str
@@ -40,7 +42,7 @@ class ChangedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """`checks` empty: this kind of change has none."""
+    """The result of repeated checks. `checks` is empty if this kind of change has none."""
 
     checks: tuple[Check, ...]
     changed: tuple[ChangedCheck, ...]
@@ -67,10 +69,10 @@ def repeat(*, actor: Actor, change_id: int) -> Recheck:
 
 
 def require_ok(change: ChangeRequest, reviewed: ReviewedChange) -> None:
-    """Before an approval counts, outside a transaction: calls the cluster and the object store,
-    unless a fresh recheck of the same evidence passed.
+    """Repeat the checks before an approval counts. Raises Invalid or QuotaExceeded with every refusal and its fix.
 
-    Raises Invalid or QuotaExceeded with every refusal and its fix.
+    Call it outside a transaction: it calls the cluster and the object store, unless a fresh recheck of the same
+    evidence passed.
     """
     if _is_fresh(change):
         return
@@ -89,7 +91,7 @@ def _stored(change: ChangeRequest) -> tuple[Check, ...]:
 
 
 def _changed(before: Sequence[Check], now: Sequence[Check]) -> Iterator[ChangedCheck]:
-    """A check that is new since the request is a change unless it passes."""
+    """Yield the changed checks. A check that is new since the request is a change unless it passes."""
     was = {check.name: check.ok for check in before}
     for check in now:
         is_changed = was[check.name] != check.ok if check.name in was else check.ok is not True

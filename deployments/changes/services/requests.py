@@ -50,14 +50,14 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
 
 
 def submit(*, actor: User, draft: ChangeDraft) -> ChangeRequest:
-    """Raises Invalid or QuotaExceeded when a check refuses."""
+    """Submit a draft. Raises Invalid or QuotaExceeded if a check refuses."""
     if draft.requested.version is None:
         return change_submit.submit_alone(actor, draft.deployment, draft.requested)
     return change_submit.check_and_submit(actor, draft.deployment, draft.requested)
 
 
 def _requesting(build: Callable[Given, ChangeDraft]) -> Callable[Given, ChangeRequest]:
-    """Builds the draft and sends it; takes what the draft takes."""
+    """Return a function that builds the draft and submits it. It takes what the draft takes."""
 
     @wraps(build)
     def request(*args: Given.args, **fields: Given.kwargs) -> ChangeRequest:

@@ -32,12 +32,12 @@ Safeguard = SafeguardRequest.Safeguard
 
 
 def withdraw(deployment: Deployment, safeguard: Safeguard) -> None:
-    """Inside the transaction that puts the safeguard back."""
+    """Delete the request to remove a safeguard. Call inside the transaction that puts the safeguard back."""
     SafeguardRequest.objects.filter(deployment=deployment, safeguard=safeguard).delete()
 
 
 def may_remove(actor: User, deployment: Deployment, safeguard: Safeguard) -> bool:
-    """Request or approve that it is taken away; True with the last approval. Inside a transaction.
+    """Request or approve the removal of a safeguard; True with the last approval. Call inside a transaction.
 
     Raises Forbidden for somebody whose approval does not count, Conflict for the requester's second request.
     """
@@ -92,7 +92,7 @@ def _approve(actor: User, row: SafeguardRequest) -> bool:
 
 
 def _approver(actor: User, row: SafeguardRequest) -> Approver:
-    """The role in which the actor approves, as for a change of the deployment by the same requester."""
+    """Return the role in which the actor approves, as for a change of the deployment by the same requester."""
     team = row.deployment.team
     policy.require_entitled(actor, Action.APPROVE)
     required = [item.to_json() for item in safeguards.list_requirements(row)]

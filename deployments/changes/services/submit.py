@@ -41,7 +41,7 @@ _WHILE_STOPPED = (ChangeKind.START, ChangeKind.RETIRE)
 class ChangeSpec:
     """A requested change. Without an existing `revision` one is made of `version` and `spec`.
 
-    `stated_spec` is the spec before the cluster's defaults were added; None: none were.
+    `stated_spec` is the spec before the cluster's defaults were added, None if none were.
     """
 
     kind: ChangeKind
@@ -71,7 +71,7 @@ def changeable(actor: User, deployment_id: int, kind: ChangeKind) -> Deployment:
 
 
 def _may_be_ended(deployment: Deployment, change: ChangeRequest, kind: ChangeKind) -> bool:
-    """A deployment that never served can be retired while it still tries to start."""
+    """Whether the open request is a start that a retirement may end, because the deployment never served."""
     is_start = change.kind in (ChangeKind.DEPLOY, ChangeKind.START)
     is_applying = change.state == ChangeState.APPLYING
     never_served = deployment.first_ready_at is None
@@ -85,7 +85,7 @@ def stable_of(deployment: Deployment) -> Revision:
 
 
 def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> RevisionPreflight:
-    """The checks that a form shows too. GPUs of the stable revision count once."""
+    """Run the checks that a form shows too. GPUs of the stable revision count once."""
     if requested.version is None or requested.spec is None:
         raise Invalid(f"{requested.kind} needs a version and a spec.")
     is_in_place = requested.revision is not None
@@ -134,7 +134,7 @@ def next_number(deployment: Deployment) -> int:
 
 
 def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> ChangeRequest:
-    """Call inside a transaction."""
+    """Store a requested change with its revision, and submit it. Call inside a transaction."""
     if requested.kind == ChangeKind.RETIRE:
         open_requests.end_start(actor=actor, deployment=deployment)
     revision = requested.revision or _make_revision(actor, deployment, requested)
@@ -174,7 +174,7 @@ def _make_revision(actor: User, deployment: Deployment, requested: ChangeSpec) -
 
 
 def _gpu_name(deployment: Deployment, revision: Revision | None) -> str:
-    """Of a request that needs no checks."""
+    """Return the GPU name of a request that needs no checks. Empty without a revision."""
     revision = revision or deployment.stable_revision
     if revision is None:
         return ""

@@ -1,4 +1,4 @@
-"""How a change request moves between its states: the only writer of `ChangeRequest.state`."""
+"""The transitions of a change request between its states: the only writer of `ChangeRequest.state`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def move(
     next_check_at: datetime | None = None,
     reviewed: ReviewedChange | None = None,
 ) -> None:
-    """Compare-and-swap on the state that `change` was read with; raises Conflict when it moved on.
+    """Move the request by compare-and-swap on the state that it was read with. Raises Conflict if it changed
+    meanwhile.
 
-    `reviewed`: what was just evaluated for the decision, for the snapshot of what was decided on.
+    `reviewed` is what was just evaluated for the decision, for the snapshot of what was decided on.
     """
     old = ChangeState(change.state)
     if to not in CHANGE[old]:
@@ -67,7 +68,9 @@ def move(
 
 
 def _trace(change: ChangeRequest, to: ChangeState) -> None:
-    """While a change is applied, what is done to its deployment belongs to its trace."""
+    """Note the new state in the change's trace. While a change is applied, what is done to its deployment belongs
+    to that trace.
+    """
     if not change.trace:
         return
     transaction.on_commit(
@@ -114,7 +117,7 @@ def record(
 
 
 def close(*, actor: Actor, change: ChangeRequest, reason: str) -> None:
-    """After a rejection, a withdrawal or an expiry: a subject that never began is retired."""
+    """Note the end of a request after a rejection, a withdrawal or an expiry, and retire a subject that never began."""
     subject = subject_of(change)
     subject.note(change, kind=change.state, message=reason, actor=actor)
     subject.retire_unbegun(change, actor=actor, reason=reason)
@@ -123,7 +126,7 @@ def close(*, actor: Actor, change: ChangeRequest, reason: str) -> None:
 def _decided(
     change: ChangeRequest, old: ChangeState, to: ChangeState, reviewed: ReviewedChange | None
 ) -> dict[str, Any]:
-    """Columns stored with a decision; removed when the request goes back to its approvers."""
+    """Return the columns stored with a decision, which are removed when the request goes back to its approvers."""
     if old == ChangeState.SUBMITTED:
         return shown_evidence.of(change, reviewed).to_json()
     return {} if to == ChangeState.SUBMITTED else change.decided

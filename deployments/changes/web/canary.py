@@ -96,7 +96,7 @@ def _request_canary(user: User, deployment: Deployment, form: CanaryForm) -> Cha
 
 
 def _offered(request: HttpRequest, user: User, deployment: Deployment) -> list[ModelVersion]:
-    """The newest ready versions of the same model, without the one that serves; and the one that is named."""
+    """Return the newest ready versions of the same model, without the one that serves, and the one that is named."""
     stable = deployment.stable_revision
     if stable is None:
         return []
@@ -182,13 +182,13 @@ def _watch_of(form: CanaryForm) -> int:
 
 
 def _steps_of(form: CanaryForm) -> list[Step]:
-    """Unchecked, so that figures show while a rule across fields is still broken."""
+    """Return the steps unchecked, so that figures show while a rule across fields is still broken."""
     rows = form.steps_json() if form.is_bound else form.initial["steps"]
     return [Step.model_construct(None, **row) for row in rows]
 
 
 def _settings_of(form: CanaryForm) -> PlanSettings | None:
-    """None while a field of the plan is wrong."""
+    """Return the settings of the plan. None while a field of the plan is wrong."""
     try:
         return PlanSettings.model_validate(
             form.plan_json() if form.is_bound else form.initial["plan"]

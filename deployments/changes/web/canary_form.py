@@ -53,7 +53,7 @@ class CanaryForm(PlanForm):
 
     @property
     def chosen_access(self) -> AccessKind | None:
-        """None: as it is now."""
+        """The kind of access that the form requests. None keeps the present one."""
         return catalogue.find(str(self["access"].value() or "").partition(":")[0])
 
 

@@ -27,8 +27,10 @@ SHOWN: Final = "config_shown"
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """`changes` are the fields that an edited text sets. `notes` do not block. `is_refused`: an edited text
-    cannot be read; other problems are of the fields.
+    """The text of config.pbtxt beside the form. `changes` are the fields that an edited text sets; `notes` do not
+    block.
+
+    `is_refused` means that an edited text cannot be read; other problems are of the fields.
     """
 
     text: str
@@ -39,7 +41,9 @@ class ConfigText:
 
     @property
     def shown(self) -> str:
-        """What tells an edited text from the one that was shown; a refused one counts as edited."""
+        """The digest that tells an edited text from the one that was shown. Empty for a refused text, which counts
+        as edited.
+        """
         return "" if self.is_refused else digest(self.text)
 
     @property
@@ -48,7 +52,10 @@ class ConfigText:
 
 
 def of_draft(draft: Draft, posted: Mapping[str, Any]) -> ConfigText | None:
-    """None where the engine or the version has no config.pbtxt with these settings."""
+    """Return config.pbtxt for the draft, with its problems.
+
+    None if the engine or the version has no config.pbtxt with these settings.
+    """
     signature = _signature_of(draft)
     if signature is None or draft.version is None:
         return None
@@ -71,7 +78,7 @@ def digest(text: str) -> str:
 
 
 def settings_in(data: Mapping[str, str]) -> ModelSettings:
-    """The settings of config.pbtxt among the form's fields. Raises Rejected."""
+    """Return the settings of config.pbtxt among the form's fields. Raises Rejected."""
     spec = request_body.spec_of(data)
     return ModelSettings.from_json(
         {name: spec[name] for name in ModelSettings.model_fields if name in spec}
@@ -79,7 +86,7 @@ def settings_in(data: Mapping[str, str]) -> ModelSettings:
 
 
 def fields_of(settings: ModelSettings) -> dict[str, str]:
-    """The form's fields with these settings; what is not set has its default."""
+    """Return the form's fields with these settings; what is not set has its default."""
     tops = tuple(ModelSettings.model_fields)
     texts = {
         setting.name: setting.default
@@ -93,7 +100,7 @@ def fields_of(settings: ModelSettings) -> dict[str, str]:
 
 
 def _text(name: str, text: str, defaults: Mapping[str, str]) -> str:
-    """0 of a field that is empty by default is empty."""
+    """Format a value. 0 in a field that is empty by default is empty."""
     definition = request_body.SETTINGS[name].definition
     is_default = text == definition_fields.to_text(definition, _plain(definition.default))
     return defaults[name] if is_default else text
@@ -139,5 +146,5 @@ def _label(path: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """Browsers send a textarea with other line ends than it was shown with."""
+    """Normalize line ends: browsers send a textarea with others than it was shown with."""
     return text.replace("\r\n", "\n").strip()

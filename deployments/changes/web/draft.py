@@ -60,7 +60,7 @@ class Draft:
 
     @property
     def shares_reason(self) -> str:
-        """Why there are none."""
+        """The reason why there are no GPU shares."""
         cluster = self.cluster
         if cluster is None:
             return "Choose a cluster first. A platform admin connects clusters under Admin."
@@ -76,7 +76,7 @@ class Draft:
 
     @property
     def unlabelled_note(self) -> str:
-        """Which GPUs of the cluster cannot be requested, and why; empty if all can."""
+        """A note on GPUs of the cluster that cannot be requested, and why. Empty if all can."""
         if not self.unlabelled:
             return ""
         products = ", ".join(sorted(self.unlabelled))
@@ -162,7 +162,7 @@ def _cluster_of(known: list[ClusterInfo], data: Mapping[str, str]) -> ClusterInf
 
 
 def _engines_for(version: ModelVersion | None) -> Sequence[str]:
-    """Engines that load the version. Beside a model of Triton, weights of a hub may be requested."""
+    """Return the engines that load the version. Beside a model of Triton, weights of a hub may be requested."""
     if version is None:
         return (*ONNX_ENGINES, *LLM_ENGINES)
     loads = loading.engines_for(version.source_uri, version.format, version.signature)
@@ -170,7 +170,7 @@ def _engines_for(version: ModelVersion | None) -> Sequence[str]:
 
 
 def _default_engine(cluster: ClusterInfo, loads: Sequence[str]) -> str:
-    """The first that loads the version and that the cluster can run."""
+    """Return the preferred engine that loads the version and that the cluster can run, else the most preferred one."""
     preferred = [engine for engine in loads if engine in ONNX_ENGINES] or loads
     reason = partial(cluster_support.engine_reason, capabilities=cluster.capabilities)
     return next((engine for engine in preferred if not reason(engine)), preferred[0])

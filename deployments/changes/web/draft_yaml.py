@@ -51,7 +51,7 @@ def read(text: str) -> dict[str, str]:
 
 
 def snippets(*, body: Mapping[str, Any], url: str) -> list[Snippet]:
-    """Scripts that run once SLIPWAY_TOKEN is set."""
+    """Return scripts that run once SLIPWAY_TOKEN is set."""
     text = json.dumps(body, indent=2)
     python = (
         "import os\n\nimport httpx\n\n"

@@ -1,4 +1,4 @@
-"""What a request asks for, line by line: against what serves now, else against the defaults."""
+"""The fields of a request line by line: compared with what serves now, else with the defaults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FieldDiff:
 
     @property
     def folded(self) -> list[FieldLine]:
-        """What stays as it is, and what nobody chose."""
+        """The lines that stay as they are, and those that nobody chose."""
         return [line for line in self.lines if line.after and not self._is_news(line)]
 
     def _is_news(self, line: FieldLine) -> bool:
@@ -57,7 +57,7 @@ def of(change: ChangeRequest) -> FieldDiff:
 
 
 def from_lines(diff: Iterable[Line]) -> FieldDiff:
-    """Fields empty on both sides are left out."""
+    """Build the comparison. Fields empty on both sides are left out."""
     lines = [line for line in diff if line["before"] or line["after"]]
     defaults = _defaults_of(lines)
     return FieldDiff(
@@ -78,7 +78,7 @@ def _describe(line: Line, defaults: Mapping[str, str]) -> FieldLine:
 
 
 def _defaults_of(lines: Sequence[Line]) -> Mapping[str, str]:
-    """What the requested engine has where nobody chose; a pipeline has none."""
+    """Return the defaults of the requested engine. Empty for a pipeline, which has none."""
     engine = next((line["after"] for line in lines if line["field"] == "engine"), "")
     return _defaults(engine) if engine in ENGINES else {}
 

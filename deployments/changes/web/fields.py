@@ -19,7 +19,7 @@ _ORDINALS = ("First", "Second", "Third")
 
 
 class SettingsForm(forms.Form):
-    """Every setting of the spec. The spec checks them, so each has the same fix as in the API."""
+    """A form with every setting of the spec. The spec checks them, so each has the same fix as in the API."""
 
     # Load for the GPU sizing; not part of the request.
     requests_per_second = forms.CharField(
@@ -41,5 +41,5 @@ class SettingsForm(forms.Form):
 
 
 def required_field(name: str) -> forms.Field:
-    """For a field of the spec that is always in the request."""
+    """Return the form field of a setting of the spec that is always in the request."""
     return definition_fields.required_field(DEFINITIONS[name])

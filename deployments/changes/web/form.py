@@ -69,8 +69,10 @@ STEP_NAMES = tuple(step.name for step in STEPS)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """(value, label) pairs. Of versions only the chosen one, and of additional models those chosen that
-    can be served beside it: all that there are would not fit on the page.
+    """The choices of a form as (value, label) pairs.
+
+    Of versions it has only the chosen one, and of additional models those chosen that can be served beside it: all
+    that there are would not fit on the page.
     """
 
     versions: Sequence[tuple[str, str]]
@@ -161,14 +163,14 @@ class DeployForm(SettingsForm, ServiceForm):
         return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
     def first_wrong_step(self) -> str:
-        """Where the first field with an error is; the last step when there is none."""
+        """Return the step of the first field with an error. The last step if there is none."""
         for step in STEPS:
             if any(name in self.errors for name in step.fields):
                 return step.name
         return STEP_NAMES[-1]
 
     def spec(self) -> serving_spec.ServingSpec:
-        """Raises Rejected. Call it only when the fields are clean."""
+        """Build the spec. Call it only when the fields are clean. Raises Rejected."""
         return ServingSpec.from_json(request_body.spec_of(self.data))
 
 
@@ -178,7 +180,7 @@ def is_back(*, at: str, target: str) -> bool:
 
 
 def step_to_show(form: DeployForm, *, at: str, target: str) -> str:
-    """Going back is always allowed; going on stops at the first step with an error."""
+    """Return the step to show. Going back is always allowed; going on stops at the first step with an error."""
     if at not in STEP_NAMES or target not in STEP_NAMES:
         return STEP_NAMES[0]
     if is_back(at=at, target=target):

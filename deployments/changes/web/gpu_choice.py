@@ -29,7 +29,9 @@ _MAX_ELSEWHERE = 6
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """`value` is empty for a share that this cluster does not have; `headroom` None: need unknown."""
+    """A GPU share in the list. `value` is empty for a share that this cluster does not have; `headroom` is None if
+    the need is unknown.
+    """
 
     title: str
     instance_type: str
@@ -52,7 +54,7 @@ class ShareRow:
 
 @dataclass(frozen=True, slots=True)
 class SizingCard:
-    """GPU memory that the model needs, and why. `replicas` is for the expected load."""
+    """The GPU memory that the model needs, and why. `replicas` is for the expected load."""
 
     needed_mib: int
     min_mib: int
@@ -74,7 +76,7 @@ def advice_of(
     shares: list[GpuShare],
     data: Mapping[str, str],
 ) -> Advice | None:
-    """None until the memory need is known."""
+    """Return the sizing advice for the version on the cluster. None until the memory need is known."""
     if version is None or cluster is None:
         return None
     is_llm = data.get("engine") in LLM_ENGINES
@@ -97,7 +99,7 @@ def advice_of(
 
 
 def _additional_models(data: Mapping[str, str]) -> tuple[AdditionalModel, ...]:
-    """Additional models, without labels that name none; the spec refuses those at their field."""
+    """Return the additional models, without labels that name none; the spec refuses those at their field."""
     additional = []
     for label in (data.get(name, "") for name in request_body.ADDITIONAL_MODELS):
         model, _, version = label.rpartition(":")
@@ -107,7 +109,7 @@ def _additional_models(data: Mapping[str, str]) -> tuple[AdditionalModel, ...]:
 
 
 def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:
-    """The recommended share; else one that can still be requested; else the cheapest."""
+    """Return the recommended share; else one that can still be requested; else the cheapest."""
     if advice is None:
         return value_of(shares[0]) if shares else ""
     allowed = [*advice.ranked, *(choice for choice in advice.rejected if choice.can_choose)]
@@ -126,7 +128,7 @@ def is_still_possible(value: str, advice: Advice | None, shares: Sequence[GpuSha
 def rows_of(
     advice: Advice | None, shares: Sequence[GpuShare], *, chosen: str
 ) -> tuple[list[ShareRow], list[ShareRow]]:
-    """Shares of this cluster, ranked and rejected; and shares that it does not have."""
+    """Return the shares of this cluster, ranked and rejected, and shares that it does not have."""
     if advice is None:
         return [_plain(share, chosen) for share in shares], []
     known = {value_of(share): share for share in shares}
@@ -168,7 +170,10 @@ def _load_note(advice: Advice) -> str:
 
 
 def _language(data: Mapping[str, str], version: ModelVersion) -> LanguageModel | None:
-    """Empty fields have the values of the version: declared for external weights, else read from it."""
+    """Return the language model of the form. None if its size is not known.
+
+    Empty fields have the values of the version: declared for external weights, else read from it.
+    """
     declared = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     typed = _number(data.get("llm_parameters_millions", "").replace(",", ""))
     millions = typed or declared.parameters_millions
@@ -244,7 +249,7 @@ def _plain(share: GpuShare, chosen: str) -> ShareRow:
 
 
 def _tainted_label(share: GpuShare) -> str:
-    """Free GPUs that a request gets only with a toleration."""
+    """Describe free GPUs that a request gets only with a toleration."""
     if not share.free_tainted:
         return ""
     more = " more" if share.free_now else ""

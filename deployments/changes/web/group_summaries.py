@@ -1,4 +1,4 @@
-"""What a closed group of settings says of its content, in a line."""
+"""One-line summaries of closed groups of settings."""
 
 from __future__ import annotations
 

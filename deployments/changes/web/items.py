@@ -65,7 +65,7 @@ class ApprovalLine:
 
 
 def item_of(change: ChangeRequest) -> ChangeItem:
-    """A decided one as it was shown at the decision."""
+    """Return a request as lists show it; a decided one as it was shown at the decision."""
     kept = shown_evidence.kept(change)
     month_min = Cost.from_json(change.cost).month_min
     if kept is not None:
@@ -107,7 +107,7 @@ def open_change_of(user: User, deployment: Deployment) -> ChangeItem | None:
 
 
 def approvals_of(change: ChangeRequest, shown: ShownEvidence) -> list[ApprovalLine]:
-    """Approvals with the names that people had at the decision."""
+    """Return approvals with the names that people had at the decision."""
     names = {kept.id: kept for kept in shown.approvals}
     lines = []
     for approval in change.approvals.all():

@@ -85,7 +85,7 @@ def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 
 
 def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
-    """What a search field of the form found; None for another request."""
+    """Return the matches of a search field of the form. None for any other request."""
     target = target_of(request)
     if target not in ("versions", "addable"):
         return None
@@ -161,7 +161,7 @@ def _posted(request: HttpRequest) -> dict[str, str]:
 
 
 def _forget_errors_after(form: DeployForm, at: str, *, is_back: bool) -> None:
-    """Steps that were not visited yet show no errors; going back shows none at all."""
+    """Remove the errors of steps that were not visited yet. Going back shows none at all."""
     if is_back or at not in STEP_NAMES:
         form.errors.clear()
         return
@@ -254,7 +254,7 @@ def _offer(draft: Draft, query: str) -> VersionOffer:
 
 
 def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Sequence[SettingView]:
-    """Fields that are not shown because the version names its weights."""
+    """Return the fields that are not shown because the version names its weights."""
     if new_deployment_cards.weights_of(draft.version) is None:
         return []
     weights = (settings["llm_hugging_face_id"], settings["llm_artifact"])

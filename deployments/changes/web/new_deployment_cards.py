@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """`amount` is empty while it is unknown."""
+    """The cold start of a version. `amount` is empty while it is unknown."""
 
     amount: str
     detail: str
@@ -70,9 +70,7 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where a version's weights of a language model are, and their size. `advice` is for references that
-    can change.
-    """
+    """The location and size of a version's language model weights. `advice` is for references that can change."""
 
     uri: str
     advice: str
@@ -107,7 +105,7 @@ def choices_of(
 
 
 def draft_of(form: DeployForm) -> DeployDraft | None:
-    """None while a field is wrong; the errors of a refused spec go to its fields."""
+    """Return the draft of a clean form. None while a field is wrong; the errors of a refused spec go to its fields."""
     if any(name != "comment" for name in form.errors):
         return None
     try:
@@ -128,7 +126,7 @@ def draft_of(form: DeployForm) -> DeployDraft | None:
 
 
 def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | None, str]:
-    """The checks, or why there are none."""
+    """Return the checks, or why there are none."""
     if draft is None:
         return None, "Fill in the form to see the checks."
     try:
@@ -138,7 +136,7 @@ def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | Non
 
 
 def problems_of(form: forms.Form) -> list[Problem]:
-    """Each wrong field with its message, for the side card."""
+    """Return each wrong field with its message, for the side card."""
     return [
         Problem(str(form.fields[name].label), " ".join(str(text) for text in errors))
         for name, errors in form.errors.items()
@@ -182,14 +180,14 @@ def cost_card(cost: Cost | None) -> CostCard | None:
 
 
 def stored_cost_card(cost: Mapping[str, Any]) -> CostCard | None:
-    """The cost that is stored with a change request."""
+    """Return the cost that is stored with a change request."""
     if not cost:
         return None
     return cost_card(Cost.from_json(cost))
 
 
 def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
-    """Memory on each GPU of the chosen share."""
+    """Return the memory on each GPU of the chosen share."""
     if advice is None or share is None or not share.vram_mib:
         return None
     needed, available = advice.need.mib_on(share.gpus), share.vram_mib // share.gpus
@@ -199,7 +197,7 @@ def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
 
 
 def weights_of(version: ModelVersion | None) -> Weights | None:
-    """None for a version that is not a language model."""
+    """Return the weights of a language model. None for any other version."""
     if version is None:
         return None
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
@@ -210,7 +208,7 @@ def weights_of(version: ModelVersion | None) -> Weights | None:
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:
-    """The cold start, only with scale to zero, where the first request waits for it."""
+    """Return the cold start, only with scale to zero, where the first request waits for it."""
     if version is None or data.get("scaling_can_scale_to_zero") != ON:
         return None
     starts = measurements.list_start_seconds(version)
@@ -240,7 +238,7 @@ def _month_percent(now: datetime) -> float:
 
 
 def _rollout_facts(cost: Cost) -> list[CostFact]:
-    """Two revisions run while the rollout does; afterwards one."""
+    """Return the cost of running two revisions during the rollout. Empty if they do not overlap."""
     if not cost.overlap_seconds:
         return []
     days = Decimal(cost.overlap_seconds) / 86400

@@ -1,4 +1,4 @@
-"""What a deployment showed, and where its version can go next."""
+"""The evidence of a deployment in its environment, and where its version can go next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def promote(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
 
 
 def prefilled(request: HttpRequest, user: User) -> dict[str, str]:
-    """The chosen version; in a promotion also the settings of the deployment that it comes from."""
+    """Return the chosen version; in a promotion also the settings of the deployment that it comes from."""
     source = request.GET.get("promoted_from", "")
     if not source.isdecimal():
         return {"version": request.GET.get("version", "")}

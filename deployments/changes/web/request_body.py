@@ -33,7 +33,7 @@ _BODY: Final = ("version_id", "cluster_id", "name", "environment", "spec", "comm
 
 
 class Unreadable(Exception):
-    """The body has a field that no request has; the message says which, and the fix."""
+    """A request body with a field that no request has. The message says which, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Setting:
 
     @property
     def group(self) -> str:
-        """Where the form shows it: its own group before that of its part."""
+        """The group in which the form shows the setting: its own group before that of its part."""
         top = DEFINITIONS[self.path.partition(".")[0]]
         return str(self.definition.extra.get("group") or top.extra.get("group", "advanced"))
 
     @property
     def switch(self) -> str:
-        """The field that switches its part on; empty if it has none."""
+        """The field that switches the setting's part on. Empty if it has none."""
         part = self.path.rpartition(".")[0].replace(".", "_")
         return part if part in SETTINGS else ""
 
@@ -80,7 +80,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 
 def _parts() -> Iterator[tuple[str, str]]:
-    """A part that is refused as a whole shows at its first setting."""
+    """Yield each part of the spec with its first setting, where a part that is refused as a whole shows."""
     for path, definition in DEFINITIONS.items():
         names = [
             setting.name for setting in SETTINGS.values() if setting.path.startswith(f"{path}.")
@@ -111,7 +111,7 @@ def names_in(group: str) -> tuple[str, ...]:
 
 
 def applies(setting: Setting, data: Mapping[str, str]) -> bool:
-    """Whether its part is in the request: that of a language model, or one that is switched on."""
+    """Whether the setting's part is in the request: that of a language model, or one that is switched on."""
     if setting.group == "llm" and data.get("engine") not in LLM_ENGINES:
         return False
     return not setting.switch or data.get(setting.switch) == ON
@@ -149,8 +149,8 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _gpus_of_copy(gpus: str, copies: str) -> Any:
-    """The GPUs of a replica divided by its copies of the model; all of them where that leaves a rest,
-    which the rules refuse.
+    """Return the GPUs of each copy of the model in a replica; all of them if that leaves a rest, which the rules
+    refuse.
     """
     whole, parts = number_of(gpus), number_of(copies)
     if isinstance(whole, int) and isinstance(parts, int) and parts and whole % parts == 0:
@@ -159,7 +159,7 @@ def _gpus_of_copy(gpus: str, copies: str) -> Any:
 
 
 def fields_of(body: Any) -> dict[str, str]:
-    """Raises Unreadable."""
+    """Return the form's fields of a request body. Raises Unreadable."""
     spec = body.get("spec", {}) if isinstance(body, Mapping) else None
     if not isinstance(body, Mapping) or not isinstance(spec, Mapping):
         raise Unreadable("Write name, version_id, cluster_id and spec as a mapping.")
@@ -209,7 +209,7 @@ def _put(spec: dict[str, Any], path: str, value: Any) -> None:
 
 
 def texts_of(spec: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of the settings that a spec, or a part of it, states."""
+    """Return the texts of the settings that a spec, or a part of it, states."""
     texts = {}
     for setting in SETTINGS.values():
         value: Any = spec
@@ -234,7 +234,7 @@ def _refuse_unknown(body: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
 
 
 def _paths(value: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    """Dotted paths of all fields; a part that is not a mapping is refused."""
+    """Yield the dotted paths of all fields. A part that is not a mapping is refused."""
     for name, item in value.items():
         path = f"{prefix}{name}"
         yield path

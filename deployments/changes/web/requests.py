@@ -1,4 +1,4 @@
-"""Requesting a roll back, other replicas, a start or a retirement."""
+"""Request a roll back, other replicas, a start or a retirement."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ChosenStep:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Counts of checks that forbid the request, and that only warn."""
+    """The counts of checks that forbid the request, and of those that only warn."""
 
     failing: int
     warnings: int

@@ -1,4 +1,4 @@
-"""What can be typed into settings of placement: read from the advice and the cluster."""
+"""Suggested values for settings of placement, read from the advice and the cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def added_to(settings: dict[str, SettingView], draft: Draft) -> dict[str, Settin
 
 
 def _of_queues(view: SettingView, draft: Draft) -> SettingView:
-    """The LocalQueues of the team's namespace, when the cluster was last checked."""
+    """Suggest the LocalQueues of the team's namespace, as of the cluster's last check."""
     kueue = draft.cluster.capabilities.kueue if draft.cluster else None
     if kueue is None or kueue.queues is None:
         return view
@@ -33,7 +33,7 @@ def _of_queues(view: SettingView, draft: Draft) -> SettingView:
 
 
 def _of_types(view: SettingView, draft: Draft) -> SettingView:
-    """Unchanged without advice, or when no other type fits."""
+    """Suggest other instance types that fit. Unchanged without advice, or if no other type fits."""
     ranked = draft.advice.ranked if draft.advice else ()
     chosen = next((choice for choice in ranked if _is_chosen(choice, draft)), None)
     if chosen is None or not chosen.also_on:

@@ -49,7 +49,9 @@ class Option:
 
     @property
     def is_off(self) -> bool:
-        """A choice that went off later is still sent, so that it is refused with its reason."""
+        """Whether the option cannot be chosen. A choice that went off later is still sent, so that it is refused
+        with its reason.
+        """
         return bool(self.reason) and not self.is_chosen
 
 
@@ -67,7 +69,7 @@ class SettingView:
 
     @property
     def is_searched(self) -> bool:
-        """Whether its choices are too many to list: it is typed, with suggestions."""
+        """Whether the setting has too many choices to list, so that it is typed with suggestions."""
         return self.field.name in request_body.ADDITIONAL_MODELS
 
     @property
@@ -89,7 +91,7 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`summary` shows while it is closed; it is open when a setting differs from its default."""
+    """A group of settings. `summary` shows while it is closed; it is open if a setting differs from its default."""
 
     summary: str
     settings: Sequence[SettingView] = field(repr=False)
@@ -111,7 +113,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Settings that show while their switch is on."""
+    """A part of the settings, which shows while its switch is on."""
 
     switch: SettingView
     settings: Sequence[SettingView] = field(repr=False)
@@ -124,7 +126,7 @@ class Part:
 def settings_of(
     form: DeployForm, data: Mapping[str, str], cluster: ClusterInfo | None
 ) -> dict[str, SettingView]:
-    """Settings by field name, each with its reason when it is off."""
+    """Return the settings by field name, each with its reason if it is off."""
     engine, kind = data.get("engine", ""), data.get("scaling_kind", "")
     reasons = cluster_support.reasons(
         engine if engine in ENGINE_NAMES else ENGINE_NAMES[0], kind, _capabilities(cluster)
@@ -136,7 +138,7 @@ def settings_of(
 
 
 def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> dict[str, Group]:
-    """Settings by the `group` of their definition; a new setting appears without a change here."""
+    """Return the settings by the `group` of their definition. A new setting appears without a change here."""
     scaling = [
         name
         for name in request_body.names_in("scaling")
@@ -159,7 +161,7 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
 
 
 def triton_sections(settings: Mapping[str, SettingView]) -> list[Group]:
-    """The settings of config.pbtxt: batching first, then the parts of `triton`, then its own fields."""
+    """Return the settings of config.pbtxt: batching first, then the parts of `triton`, then its own fields."""
     sections = {"batching": list(request_body.names_in("batching")), "rest": []}
     labels = {"batching": "Batching", "rest": "Cache, versions and parameters"}
     for name in request_body.names_in("triton"):
@@ -176,7 +178,7 @@ def triton_sections(settings: Mapping[str, SettingView]) -> list[Group]:
 
 
 def parts_of(settings: Mapping[str, SettingView], group: str) -> list[Part]:
-    """The parts of a group that are switched on and off as a whole."""
+    """Return the parts of a group that are switched on and off as a whole."""
     members: dict[str, list[SettingView]] = {}
     for name in request_body.names_in(group):
         if switch := request_body.SETTINGS[name].switch:
@@ -185,7 +187,7 @@ def parts_of(settings: Mapping[str, SettingView], group: str) -> list[Part]:
 
 
 def describe_cluster(cluster: ClusterInfo | None) -> str:
-    """The features that the cluster has, in a line. A missing one shows where it would be used."""
+    """Describe the features that the cluster has, in a line. A missing one shows where it would be used."""
     capabilities = _capabilities(cluster)
     features = [
         f"{feature.title} {capabilities.feature(name).version}".strip()
@@ -196,7 +198,7 @@ def describe_cluster(cluster: ClusterInfo | None) -> str:
 
 
 def default_target(data: Mapping[str, str]) -> str:
-    """A hint: the default for an empty target."""
+    """Return the default for an empty target, as a hint."""
     metric = data.get("scaling_metric", "")
     target = DEFAULT_TARGETS.get((data.get("scaling_kind", ""), metric))
     if target is None:
@@ -228,7 +230,7 @@ def _view(
 
 
 def _reason(path: str, reasons: Mapping[str, str]) -> str:
-    """The reason of the setting, or of the part that it belongs to."""
+    """Return the reason of the setting, or of the part that it belongs to."""
     while path not in reasons and "." in path:
         path = path.rpartition(".")[0]
     return reasons.get(path, "")

@@ -24,7 +24,7 @@ _LONGEST_ID: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class VersionOffer:
-    """The newest versions that match, of `count` in all; before them the chosen one."""
+    """An offer of versions: the newest that match, of `count` in all, and before them the chosen one."""
 
     query: str
     rows: Sequence[ModelVersion]
@@ -36,7 +36,7 @@ class VersionOffer:
 
 
 def offer(*, user: User, team: Team, query: str, chosen: ModelVersion | None) -> VersionOffer:
-    """`query` as on the Models page."""
+    """Offer versions that match `query`, which is as on the Models page."""
     query = query[:_LONGEST_QUERY].strip()
     rows = _ready(user, team)
     if query:
@@ -50,7 +50,7 @@ def offer(*, user: User, team: Team, query: str, chosen: ModelVersion | None) ->
 
 
 def find(*, user: User, team: Team, version_id: str) -> ModelVersion | None:
-    """The chosen version, if the team may deploy it."""
+    """Return the chosen version, if the team may deploy it."""
     if not version_id.isascii() or not version_id.isdecimal() or len(version_id) > _LONGEST_ID:
         return None
     ready = versions.list_ready_versions(actor=user, team_slug=team.slug)
@@ -58,7 +58,7 @@ def find(*, user: User, team: Team, version_id: str) -> ModelVersion | None:
 
 
 def find_only(*, user: User, team: Team) -> ModelVersion | None:
-    """The version of a team that has just one."""
+    """Return the version of a team that has just one. None if it has more or none."""
     both = list(_ready(user, team).order_by()[:2])
     return both[0] if len(both) == 1 else None
 
@@ -68,7 +68,7 @@ def has_any(*, user: User, team: Team) -> bool:
 
 
 def addable_labels(*, user: User, team: Team, query: str, beside: ModelVersion | None) -> list[str]:
-    """Of versions whose label contains the text, or of the newest: additional models of one Triton."""
+    """Return the labels of versions that contain the text, or of the newest: additional models of one Triton."""
     name, _, number = query[:_LONGEST_QUERY].strip().replace("\x00", "").partition(":")
     rows = _addable(user, team, beside)
     if name:
@@ -81,7 +81,7 @@ def addable_labels(*, user: User, team: Team, query: str, beside: ModelVersion |
 def known_labels(
     *, user: User, team: Team, labels: Collection[str], beside: ModelVersion | None
 ) -> list[str]:
-    """Those of the labels that an additional model can have."""
+    """Return those of the labels that an additional model can have."""
     pairs = [label.rpartition(":") for label in labels]
     exact = [
         Q(model__name=name, number=int(number))
@@ -101,7 +101,7 @@ def _ready(user: User, team: Team) -> QuerySet[ModelVersion]:
 
 
 def _addable(user: User, team: Team, beside: ModelVersion | None) -> QuerySet[ModelVersion]:
-    """With a file that Triton loads; not the model beside it, which Triton serves only once."""
+    """Return versions with a file that Triton loads, but not of the model beside it, which Triton serves only once."""
     rows = _ready(user, team).filter(source_uri="")
     if beside is not None:
         rows = rows.exclude(model_id=beside.model_id)

@@ -17,14 +17,14 @@ _ENV = re.compile(r"\.env\[(\w+)\](\.value)?$")
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """`unsupported` are the edits that the spec has no field for."""
+    """A spec with edits adopted. `unsupported` are the edits that the spec has no field for."""
 
     spec: ServingSpec
     unsupported: tuple[Edit, ...]
 
 
 def adopt(spec: ServingSpec, edits: Sequence[Edit]) -> Adoption:
-    """Raises Rejected when the edited values are not a valid spec."""
+    """Adopt edits into the spec. Raises Rejected if the edited values are not a valid spec."""
     unsupported = []
     for edit in edits:
         changed = _with_edit(spec, edit)
@@ -57,7 +57,9 @@ def _with_replicas(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
 
 
 def _with_amount(spec: ServingSpec, edit: Edit) -> ServingSpec | None:
-    """Requests equal limits here, so an edit of either is enough."""
+    """Adopt an edited amount. Requests equal limits here, so an edit of either is enough. None if the spec has no
+    such field.
+    """
     match = _AMOUNT.search(edit.path)
     if match is None or not edit.live:
         return None

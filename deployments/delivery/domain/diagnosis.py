@@ -26,7 +26,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """`pattern` is searched in each line; the first case that matches any line is used."""
+    """A known problem. `pattern` is searched in each line; the first case that matches any line is used."""
 
     reason: str
     pattern: re.Pattern[str]
@@ -189,7 +189,7 @@ _NO_POOL: Final = re.compile(r"incompatible (with nodepool|requirements)")
 
 
 def of_text(text: str) -> Diagnosis | None:
-    """None when no case matches."""
+    """Return the diagnosis of the first case that matches a line. None if no case matches."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for case in _CASES:
         line = next((line for line in lines if case.pattern.search(line)), None)
@@ -199,8 +199,9 @@ def of_text(text: str) -> Diagnosis | None:
 
 
 def of_scheduling(message: str) -> Diagnosis:
-    """Never terminal: a node may be added, or freed when other pods end. The reason names the
-    resource that otherwise suitable nodes lack.
+    """Explain why a pod is not scheduled. The reason names the resource that otherwise suitable nodes lack.
+
+    It is never terminal: a node may be added, or freed when other pods end.
     """
     lacking, quote = _lacking_resources(message), _quote(message)
     if lacking:
@@ -222,7 +223,7 @@ def of_scheduling(message: str) -> Diagnosis:
 
 
 def _lacking_resources(message: str) -> list[str]:
-    """GPUs first, then the resource that most nodes lack; a GPU share with its resource name."""
+    """Return the lacking resources: GPUs first, with the resource name of a share, then by how many nodes lack them."""
     nodes: dict[str, int] = {}
     for count, resource in _INSUFFICIENT.findall(message):
         name = _RESOURCES.get(resource, resource)
@@ -237,7 +238,7 @@ def _lacking_resources(message: str) -> list[str]:
 
 
 def of_lost_pod(reason: str, message: str) -> Diagnosis:
-    """A pod that failed as a whole: its node was removed, or it exceeded a limit."""
+    """Explain a pod that failed as a whole: its node was removed, or it exceeded a limit."""
     quote = _quote(message or reason or "the pod failed")
     if _EVICTED_FOR_DISK.search(message):
         description = (
@@ -258,7 +259,7 @@ def of_lost_pod(reason: str, message: str) -> Diagnosis:
 
 
 def explaining_line(log: str) -> str:
-    """The first line of the log that matches a case, else the last line; empty for an empty log."""
+    """Return the first line of the log for the first case that matches, else the last line. Empty for an empty log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     matching = (line for case in _CASES for line in lines if case.pattern.search(line))
     return next(matching, lines[-1] if lines else "")

@@ -22,7 +22,7 @@ _MAX_DESCRIBED_EDITS: Final = 3
 
 
 class Outcome(StrEnum):
-    """The values are those of the REST API."""
+    """The outcome for drift, with the values of the REST API."""
 
     NONE = ""
     REVERTED = "reverted"
@@ -52,7 +52,7 @@ class Drift:
 
     @property
     def reason(self) -> str:
-        """The deployment's state reason while the drift is pending; empty otherwise."""
+        """The deployment's state reason while the drift is pending. Empty otherwise."""
         if self.outcome != Outcome.PENDING:
             return ""
         if self.is_reverted_repeatedly:

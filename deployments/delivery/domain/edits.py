@@ -38,8 +38,9 @@ Step = str | tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One field that differs. `live` is empty when the field was removed, `path` when the object was
-    deleted. `by` is the field manager, empty when the cluster does not report one.
+    """A field that differs. `live` is empty if the field was removed, `path` if the object was deleted.
+
+    `by` is the field manager, empty if the cluster does not report one.
     """
 
     kind: str
@@ -63,7 +64,7 @@ class Edit:
 
 
 def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
-    """Empty when the object is as it was applied."""
+    """Return the edits of a live object. Empty if it is as it was applied."""
     kind, name = desired["kind"], desired["metadata"]["name"]
     if live is None:
         return [Edit(kind, name, "", "", "")]
@@ -89,7 +90,7 @@ def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
 
 
 def format_path(path: Sequence[Step]) -> str:
-    """For example spec.containers[server].resources.limits[nvidia.com/gpu]."""
+    """Format a path: spec.containers[server].resources.limits[nvidia.com/gpu]."""
     text = ""
     for step in path:
         if isinstance(step, tuple):
@@ -139,7 +140,7 @@ def _has(item: Any, key: str) -> bool:
 
 
 def _is_equal(desired: Any, live: Any) -> bool:
-    """The server may leave out an empty value, and write a quantity in another unit."""
+    """Whether both values are equal. The server may leave out an empty value, and write a quantity in another unit."""
     if live is _ABSENT:
         return desired in ("", None) or (not isinstance(desired, bool | int) and not desired)
     if desired == live or str(desired) == str(live):
@@ -161,7 +162,7 @@ def _shorten(value: Any) -> str:
 
 
 def _owners(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The portal's own entry first: a field that it shares with others still counts as its own."""
+    """Return the owners, the portal's own entry first: a field that it shares with others still counts as its own."""
     entries = live["metadata"].get("managedFields") or []
     return sorted(entries, key=lambda entry: entry.get("manager") != FIELD_MANAGER)
 
@@ -173,7 +174,7 @@ def _owner_of(
 
 
 def _owns(fields: Mapping[str, Any], path: Sequence[Step]) -> bool:
-    """An atomic list is owned through its own field; its items have no entries."""
+    """Whether the owner owns the path. An atomic list is owned through its own field; its items have no entries."""
     current = fields
     for step in path:
         if not current:

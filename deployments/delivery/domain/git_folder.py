@@ -72,7 +72,7 @@ def remove_route(deployment: str) -> Change:
 
 
 def exactly(deployment: str, manifests: Sequence[Manifest]) -> Change:
-    """The deployment's folder holds just these manifests; without any, the folder is removed."""
+    """Make the deployment's folder hold just these manifests. Without any, the folder is removed."""
     new = _files(deployment, manifests)
 
     def change(files: Files) -> Files:
@@ -134,7 +134,9 @@ def _revision_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _revision_in_text(text: str) -> str:
-    """Empty for a file that is not a manifest: files that others added stay."""
+    """Return the revision of a file's manifest. Empty for a file that is not a manifest: files that others added
+    stay.
+    """
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError:

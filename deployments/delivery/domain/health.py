@@ -10,7 +10,9 @@ from deployments.states import DEPLOYMENT, DeploymentState
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`route_problem`: None while the gateway has not reported on the route, empty when it accepted."""
+    """The facts of a deployment's health. `route_problem` is None while the gateway has not reported on the route,
+    empty if it accepted.
+    """
 
     stable: Progress | None
     candidate: Progress | None
@@ -34,7 +36,7 @@ class Health:
 
 
 def assess(facts: Facts, *, now: DeploymentState) -> Health:
-    """Returns only states to which `now` may legally change."""
+    """Assess the health of a deployment. Returns only states to which `now` may legally change."""
     if facts.is_retiring:
         return Health(now, "is being removed")
     if facts.is_stopped and facts.remaining_objects:

@@ -1,5 +1,5 @@
-"""How far the server of a language model has come with its start, as its log says: lines of vLLM 0.6 to
-0.11 and of SGLang 0.5.10 to 0.5.23.
+"""The progress of a language model server's start, as its log says: lines of vLLM 0.6 to 0.11 and of SGLang 0.5.10
+to 0.5.23.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SGLANG: Final[tuple[Step, ...]] = (
 
 
 def describe(log: str) -> str:
-    """The last step that the log shows; empty before the first."""
+    """Describe the last step that the log shows. Empty before the first."""
     for pattern, message in (*reversed(_VLLM), *reversed(_SGLANG)):
         matches = list(pattern.finditer(log))
         if matches:

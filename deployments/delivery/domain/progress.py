@@ -27,7 +27,7 @@ _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`is_failing`: waiting alone will not make it ready."""
+    """The progress of a pod or workload. `is_failing` means that waiting alone will not make it ready."""
 
     stage: str
     reason: str = ""
@@ -52,8 +52,9 @@ def of_workload(
     desired_pods: int,
     controlled: Sequence[Json] = (),
 ) -> Progress:
-    """`controlled` are the Deployments that the workload's controller made: a quota or policy that
-    refuses their pods is reported there only.
+    """Derive the progress of a workload. `controlled` are the Deployments that its controller made.
+
+    A quota or policy that refuses their pods is reported there only.
     """
     if workload is None:
         return MISSING
@@ -95,7 +96,7 @@ def of_pod(pod: Json) -> Progress:
 
 
 def _termination_cause(status: Json) -> tuple[str, str]:
-    """Reason and message of the disruption condition, else of the pod's own status."""
+    """Return reason and message of the disruption condition, else of the pod's own status."""
     disrupted = _conditions(status).get("DisruptionTarget", {})
     reason = disrupted.get("reason") or status.get("reason") or ""
     return reason, status.get("message") or disrupted.get("message") or ""
@@ -112,7 +113,7 @@ def _of_start(pod: Json) -> Progress:
 
 
 def describe_stage(stage: str, workload: str) -> str:
-    """The timeline's message when a workload reaches the stage."""
+    """Return the timeline's message when a workload reaches the stage."""
     return {
         "accepted": f"the cluster accepted {workload}",
         "scheduled": f"{workload} got a node",
@@ -124,7 +125,9 @@ def describe_stage(stage: str, workload: str) -> str:
 
 
 def _of_init(container: Json) -> Progress | None:
-    """The model download, or the comparison with its record; None once the container succeeded."""
+    """Derive the progress of the model download, or of the comparison with its record. None once the container
+    succeeded.
+    """
     state = container.get("state", {})
     ended = state.get("terminated") or {}
     if ended and ended.get("exitCode") == 0:
@@ -154,7 +157,9 @@ def _failed_download(failed: Json) -> Progress:
 
 
 def _failed_check(failed: Json) -> Progress:
-    """Only a digest mismatch is a known case here: a missing command is not a missing image."""
+    """Explain a failed digest check. Only a digest mismatch is a known case here: a missing command is not a
+    missing image.
+    """
     message = failed.get("message") or f"exit code {failed.get('exitCode')}"
     known = diagnosis.of_text(message)
     if known is not None and known.reason == diagnosis.NOT_AS_APPROVED:
@@ -223,8 +228,10 @@ def _of_owner(workload: Json, controlled: Sequence[Json]) -> Progress:
 
 
 def _of_llm_service(service: Json) -> Progress:
-    """Ready also waits until a gateway accepts the InferencePool, which it does when a route names it:
-    the portal's route does so once the revision is ready.
+    """Derive the progress of an LLMInferenceService without its condition Ready.
+
+    Ready also waits until a gateway accepts the InferencePool, which it does when a route names it: the portal's
+    route does so once the revision is ready.
     """
     conditions = _conditions(service.get("status", {}))
     picker = conditions.get("SchedulerWorkloadReady", {"status": "True"})
@@ -240,9 +247,11 @@ def _of_llm_service(service: Json) -> Progress:
 
 
 def _of_kserve(service: Json) -> Progress:
-    """PredictorReady decides. Ready also waits for KServe's own ingress, which nothing here uses, and
-    so do `modelStatus.transitionStatus` and its return from an earlier failure
-    (kserve v0.20.0, pkg/apis/serving/v1beta1/inference_service_status.go, PropagateModelStatus).
+    """Derive the progress of an InferenceService from PredictorReady.
+
+    Ready also waits for KServe's own ingress, which nothing here uses, and so do `modelStatus.transitionStatus` and
+    its return from an earlier failure (kserve v0.20.0, pkg/apis/serving/v1beta1/inference_service_status.go,
+    PropagateModelStatus).
     """
     status = service.get("status", {})
     predictor = _conditions(status).get("PredictorReady", {})
@@ -263,7 +272,9 @@ def _of_kserve(service: Json) -> Progress:
 
 
 def _is_latest_revision(status: Json) -> bool:
-    """In Knative mode the predictor is ready while an older revision serves."""
+    """Whether the latest revision is the ready one. In Knative mode the predictor is ready while an older revision
+    serves.
+    """
     component = (status.get("components") or {}).get("predictor") or {}
     return bool(component.get("latestReadyRevision") == component.get("latestCreatedRevision"))
 
@@ -283,7 +294,7 @@ def _of_deployment(deployment: Json) -> Progress:
 
 
 def _denial(deployment: Json) -> Progress | None:
-    """Why the API server refuses the Deployment's pods: a quota, a policy or a webhook."""
+    """Return why the API server refuses the Deployment's pods: a quota, a policy or a webhook. None if it does not."""
     failure = _conditions(deployment.get("status", {})).get("ReplicaFailure", {})
     if failure.get("status") != "True":
         return None

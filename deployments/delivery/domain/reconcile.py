@@ -24,8 +24,10 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """`digests` of the workloads by revision number; `weights` in percent by Service name, without
-    zeros; `mirrors` likewise, the percent of requests copied to it; `paths` that the route carries.
+    """The desired state. `digests` are those of the workloads by revision number; `weights` are in percent by
+    Service name, without zeros.
+
+    `mirrors` is likewise the percent of requests copied to a Service; `paths` are those that the route carries.
     """
 
     digests: Mapping[int, str]
@@ -41,9 +43,11 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """`digests` by revision number of all workloads with the deployment's label, desired or not, but
-    those that are terminating: `has_terminating` is set for those. `drifted` are the
-    revisions whose drift is to be reverted. `has_orphans`: objects exist that no manifest names.
+    """The observed state. `digests` are by revision number, of all workloads with the deployment's label, desired
+    or not, except those that are terminating: `has_terminating` is set for those.
+
+    `drifted` are the revisions whose drift is to be reverted. `has_orphans` means that objects exist that no
+    manifest names.
     """
 
     digests: Mapping[int, str]

@@ -26,7 +26,7 @@ _COMMITTER = b"Slipway <slipway@localhost>"
 
 
 class GitError(Exception):
-    """`message` never holds a credential."""
+    """An error of a Git repository. `message` never holds a credential."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class GitError(Exception):
 
 
 class GitUnreachable(GitError):
-    """Trying again may help."""
+    """The Git server does not answer. Trying again may help."""
 
 
 class GitRefused(GitError):
@@ -51,7 +51,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`is_new` is False when the branch contained the change already."""
+    """The commit that has the change. `is_new` is False if the branch contained the change already."""
 
     sha: str
     is_new: bool
@@ -63,7 +63,7 @@ Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """One attempt. `base` is empty for the first commit of an empty repository."""
+    """An attempt to push. `base` is empty for the first commit of an empty repository."""
 
     base: ObjectID
     head: ObjectID
@@ -71,9 +71,10 @@ class _Push:
 
 
 def commit(remote: Remote, *, folder: str, change: Change, message: str, at: datetime) -> Committed:
-    """Push one commit on top of the branch; none when the folder is as desired already.
+    """Push one commit on top of the branch, unless the folder is as desired already.
 
-    After a concurrent push the branch is read again and the change applied on top of it.
+    After a concurrent push the branch is read again and the change applied on top of it. Raises GitRefused and
+    GitUnreachable.
     """
     refusal = ""
     last = _NO_COMMIT
@@ -91,7 +92,7 @@ def commit(remote: Remote, *, folder: str, change: Change, message: str, at: dat
 
 
 def head_of(remote: Remote) -> str:
-    """The commit that the branch is at; empty for an empty repository."""
+    """Return the commit that the branch is at. Empty for an empty repository."""
     return _fetch(remote)[1].decode()
 
 
@@ -133,7 +134,7 @@ def _tree_of(store: Any, base: ObjectID) -> Tree:
 
 
 def _fetch(remote: Remote) -> tuple[MemoryRepo, ObjectID]:
-    """The branch's last commit with all its files, and its id."""
+    """Return the branch's last commit with all its files, and its id."""
     repo = MemoryRepo()
     with _TranslatedErrors(remote):
         client, path = _client(remote)
@@ -148,7 +149,7 @@ def _fetch(remote: Remote) -> tuple[MemoryRepo, ObjectID]:
 
 
 def _send(remote: Remote, push: _Push) -> str:
-    """Empty when the branch is at `push.head` now, otherwise why not.
+    """Push to the branch and return why it failed. Empty if the branch is at `push.head` now.
 
     The server compares the old id under its own lock, so one of two concurrent pushes is refused.
     """
@@ -176,7 +177,7 @@ def _send(remote: Remote, push: _Push) -> str:
 
 
 class _TranslatedErrors:
-    """Turn errors of Dulwich and urllib3 into GitError that name the fix."""
+    """A context that turns errors of Dulwich and urllib3 into a GitError that names the fix."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

@@ -47,8 +47,8 @@ _RELATED = (
 
 
 class Batch:
-    """After `run` each leased deployment is in `waits` (seconds until its next pass, None for never) or
-    in `failures`, unless its lease was lost.
+    """A reconcile pass. After `run` each leased deployment is in `waits` (seconds until its next pass, None for
+    never) or in `failures`, unless its lease was lost.
     """
 
     def __init__(self, leases: Mapping[int, Lease]) -> None:
@@ -60,7 +60,7 @@ class Batch:
         self.failures: dict[int, ClusterError] = {}
 
     def run(self) -> None:
-        """Raises ClusterError when the cluster does not answer at all."""
+        """Run the pass. Raises ClusterError if the cluster does not answer at all."""
         self._load(list(self._leases))
         self._observe(list(self._states))
         for _ in range(_MAX_EFFECTS):
@@ -165,7 +165,7 @@ class Batch:
             self._take_route(state, push.result)
 
     def _take_route(self, state: ReconcileState, result: Result) -> None:
-        """A refused route ends the pass: nothing is removed that requests may still reach."""
+        """Take the result of a route. A refused one ends the pass: nothing is removed that requests may still reach."""
         if not isinstance(result, refusals.REFUSALS):
             self._take_result(state, result)
             return
@@ -174,7 +174,7 @@ class Batch:
         self.waits[state.deployment.pk] = waits.REFUSED_SECONDS
 
     def _take_result(self, state: ReconcileState, result: Result) -> None:
-        """The cluster's answer to a push is what it holds: no need to list again."""
+        """Take the result of a push. The cluster's answer is what it holds, so there is no need to list again."""
         if isinstance(result, ClusterError):
             self._fail(state, result)
         elif isinstance(result, CommitResult):
@@ -212,7 +212,7 @@ class Batch:
         return None
 
     def _settle(self, states: Sequence[ReconcileState]) -> None:
-        """The cluster matches. Where a team delivers through Git, its repository must match too."""
+        """Record deployments whose cluster matches. If a team delivers through Git, its repository must match too."""
         if not states:
             return
         backends = git_backend.backends_for([state.deployment for state in states])
@@ -222,14 +222,16 @@ class Batch:
         self._record(states)
 
     def _record_committed(self) -> None:
-        """A GitOps operator applies what is committed; the next pass observes the outcome."""
+        """Record committed deployments. A GitOps operator applies what is committed; the next pass observes the
+        outcome.
+        """
         committed, self._committed = self._committed, []
         self._record(committed)
         for state in committed:
             self.waits[state.deployment.pk] = waits.COMMITTED_SECONDS
 
     def _prune(self, state: ReconcileState) -> None:
-        """Not for Git: there a commit replaces the whole folder."""
+        """Delete the orphans. Not called for Git, where a commit replaces the whole folder."""
         while state.orphans:
             effects.delete(state.deployment, state.orphans[0])
             orphan = state.orphans.pop(0)

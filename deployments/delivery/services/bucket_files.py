@@ -24,12 +24,12 @@ def lay_out_all(
 
 
 def lay_out(revision: Revision, rendered: RenderedRevision, bucket: Bucket) -> ClusterError | None:
-    """Why the revision must not be pushed; None when the bucket holds what was approved.
+    """Write the revision's files and return why it must not be pushed. None if the bucket holds what was approved.
     Idempotent.
 
-    Triton silently falls back to the version's own configuration where the named one is missing, so
-    each file is read back before the push. A file with other content than its name says was not
-    written by the portal, so it is not overwritten here.
+    Triton silently falls back to the version's own configuration where the named one is missing, so each file is
+    read back before the push. A file with other content than its name says was not written by the portal, so it is
+    not overwritten here.
     """
     try:
         differences = serving_bytes.compare_revision(rendered, bucket, is_laid_out=False)

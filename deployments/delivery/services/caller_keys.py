@@ -41,7 +41,9 @@ _ON_THE_WAY: Final = (NotAttempted, Throttled, Unreachable)
 
 @dataclass(frozen=True, slots=True)
 class PolicyRefusal:
-    """`is_limit`: who may call is as it should be, only how often is not."""
+    """A refusal of a policy of callers. `is_limit` means that who may call is as it should be, and only how often
+    is not.
+    """
 
     error: ClusterError
     is_limit: bool
@@ -55,7 +57,7 @@ class PolicyRefusal:
 def push(
     rendered: Sequence[RenderedDeployment], *, is_direct: Callable[[int], bool]
 ) -> dict[int, PolicyRefusal]:
-    """Secrets and policies of those that need keys. Returns the refusals by deployment."""
+    """Push the Secrets and policies of deployments that need keys. Returns the refusals by deployment."""
     for item in rendered:
         if item.context.verifies_tokens and not item.keys:
             # It would go on denying what was approved to be open.
@@ -83,8 +85,9 @@ def push(
 
 
 def push_at_once(*, deployment_id: int) -> None:
-    """A person's change before any queue, whoever holds the deployment's lease. Its next pass writes the same
-    again, with the route, and is what counts: a failure here costs only time.
+    """Push a person's change at once, before any queue, whoever holds the deployment's lease.
+
+    Its next pass writes the same again, with the route, and is what counts: a failure here costs only time.
     """
     rows = Deployment.objects.select_related("team", "cluster").filter(
         is_retired=False, is_retiring=False, is_stopped=False, first_ready_at__isnull=False
@@ -107,7 +110,7 @@ def push_at_once(*, deployment_id: int) -> None:
 
 
 def _note(deployment: Deployment, refusal: PolicyRefusal | None) -> None:
-    """A failure on the way says nothing about the keys: it is tried again."""
+    """Note the result of a push. A failure on the way says nothing about the keys, so it is tried again."""
     if refusal is None:
         _note_written(deployment)
     elif not isinstance(refusal.error, _ON_THE_WAY):
@@ -116,7 +119,7 @@ def _note(deployment: Deployment, refusal: PolicyRefusal | None) -> None:
 
 
 def _note_written(deployment: Deployment) -> None:
-    """The keys as they were when the row was read. Never older ones than are noted already."""
+    """Note that the keys are written as they were when the row was read, unless newer ones are noted already."""
     generation = deployment.caller_keys_generation
     KeysAtGateway.objects.filter(deployment=deployment, written_generation__lte=generation).exclude(
         problem="", written_generation=generation
@@ -136,7 +139,7 @@ def _note_refused(deployment: Deployment, problem: str, *, is_limit: bool) -> No
 
 
 def _split(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
-    """Who may call, and how often: the one never waits for the other."""
+    """Split the manifests into who may call and how often, so that the one never waits for the other."""
     limits = [item for item in manifests if item["kind"] == caller_keys.LIMITS_KIND]
     return [item for item in manifests if item not in limits], limits
 
@@ -159,7 +162,7 @@ def _manifests(
 
 
 def delete_gateway_access(item: RenderedDeployment) -> None:
-    """Raises ClusterError."""
+    """Delete the policy of access in the Gateway's namespace. Raises ClusterError."""
     policy = istio_access.access(item.context, ())
     # Who may not delete it never wrote it.
     with suppress(NotAllowed):

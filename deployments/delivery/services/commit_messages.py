@@ -26,7 +26,7 @@ def message_of(subject: Deployment | Pipeline, step: str) -> str:
 
 
 def _change_of(subject: Deployment | Pipeline) -> ChangeRequest | None:
-    """The latest approved request: the desired state comes from it."""
+    """Return the latest approved request, from which the desired state comes."""
     rows = subject.changes.select_related("requester")
     return rows.filter(state__in=["applying", "done", "failed"]).order_by("-id").first()
 
@@ -39,5 +39,5 @@ def _approvers(change: ChangeRequest) -> list[User]:
 
 
 def _name(user: User) -> str:
-    """On one line: a line break in a display name could forge another approver."""
+    """Return the display name on one line: a line break in it could forge another approver."""
     return " ".join(user.display_name.split())

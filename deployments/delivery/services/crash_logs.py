@@ -54,7 +54,7 @@ def _with_message(deployment: Deployment, pods: list[Json]) -> list[Json]:
 
 
 def _unexplained_end(pod: Mapping[str, Any]) -> Json | None:
-    """The termination of its server where it failed without a message."""
+    """Return the termination of the pod's server if it failed without a message."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
     for status in statuses:
         now = (status.get("state") or {}).get("terminated")
@@ -83,7 +83,7 @@ def _crash_message(deployment: Deployment, pod: str, end: Mapping[str, Any]) -> 
 
 
 def _last_failed_probe(deployment: Deployment, pod: str) -> str:
-    """The message of the last event of a failed probe; empty without any."""
+    """Return the message of the last event of a failed probe. Empty without any."""
     events = objects.list_objects(
         cluster_id=deployment.cluster_id,
         api_version="v1",

@@ -24,7 +24,9 @@ def is_late(deployment: Deployment, at: datetime) -> bool:
 
 
 def postpone(deployment_ids: Collection[int], at: datetime) -> None:
-    """What waits in a queue has all its time once it is admitted."""
+    """Restart the progress deadline of deployments that wait in a queue, so that they have all their time once
+    admitted.
+    """
     if deployment_ids:
         Deployment.objects.filter(pk__in=deployment_ids).update(
             progress_deadline_at=at + timedelta(seconds=PROGRESS_SECONDS)

@@ -1,4 +1,4 @@
-"""What people decide about drift: revert it, or request it as a change."""
+"""Decisions about drift: revert it, or request it as a change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ _STEPS = [{"weight": 50, "soak_seconds": 300, "min_requests": 0}]
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """`is_adoptable`: edits can be requested as a change; those in `not_adoptable` cannot."""
+    """The drift of a deployment for people. `is_adoptable` means that edits can be requested as a change; those in
+    `not_adoptable` cannot.
+    """
 
     policy: DriftPolicy
     drift: Drift
@@ -82,8 +84,8 @@ def view_of(deployment: Deployment) -> DriftView:
 
 
 def set_policy(*, actor: User, deployment_id: int, to: DriftPolicy) -> Deployment:
-    """Whether later drift is reverted at once, or pending until someone decides. Holding it waits for approvals, as a
-    change does.
+    """Set whether later drift is reverted at once, or pending until someone decides. Holding it waits for
+    approvals, as a change does.
     """
     deployment = _changeable(actor, deployment_id)
     old = deployment.drift_policy

@@ -112,9 +112,10 @@ def _push_shared(cluster_id: int, pushes: Sequence[Push]) -> dict[str, ClusterEr
 
 
 def _shared(push: Push) -> list[Manifest]:
-    """The namespace's objects. Not all of them are part of what is approved: the limits of the
-    team's quota and, on a local cluster, the portal's own S3 keys, where elsewhere pods read as
-    their role.
+    """Return the namespace's objects.
+
+    Not all of them are part of what is approved: the limits of the team's quota and, on a local cluster, the
+    portal's own S3 keys, where elsewhere pods read as their role.
     """
     shared = [manifest for manifest in push.rendered.manifests if not is_of_revision(manifest)]
     context = push.context
@@ -154,7 +155,7 @@ def _registration(push: Push) -> Registration:
 
 @dataclass(frozen=True, slots=True)
 class RoutePush:
-    """`refusal`: why its policies are not as desired, although the route is."""
+    """The result of a push of the route. `refusal` says why its policies are not as desired, although the route is."""
 
     result: Result
     refusal: PolicyRefusal | None = None
@@ -193,13 +194,15 @@ def push_routes(
 
 
 def _route_of(item: RenderedDeployment, refusals: Mapping[int, PolicyRefusal]) -> Manifest:
-    """Marked where policies were refused, so that they are written again."""
+    """Return the route, marked if policies were refused, so that they are written again."""
     is_refused = item.deployment.pk in refusals
     return item.route_with(access_keys.UNWRITTEN) if is_refused else item.route
 
 
 def delete_route(deployment: Deployment) -> CommitResult | None:
-    """None without Git: the next observation shows whether the route is gone."""
+    """Delete the route, and its part of the team's address. None without Git: the next observation shows whether it
+    is gone.
+    """
     team_address.leave(deployment)
     backend = git_backend.backend_for(deployment)
     if backend is not None:
@@ -230,7 +233,9 @@ def delete_revision(deployment: Deployment, workload: Workload) -> CommitResult 
 
 
 def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
-    """Delete an object if it has the deployment's label; with its policy the keys of callers."""
+    """Delete an object of the deployment. With its policy the keys of callers are deleted. Raises NotOwned for one
+    of another installation.
+    """
     objects.delete(
         cluster_id=deployment.cluster_id,
         api_version=item["apiVersion"],
@@ -243,7 +248,7 @@ def delete(deployment: Deployment, item: Mapping[str, Any]) -> None:
 
 
 def forget_revision(deployment: Deployment, revision: Revision) -> None:
-    """The cluster accepted none of its objects, so there is nothing to meter."""
+    """Retire the workload of a revision of which the cluster accepted no object, so that there is nothing to meter."""
     _retire(deployment, revision.workload_name)
 
 

@@ -16,7 +16,7 @@ from portal.audit.models import AuditEvent
 
 
 def drift_messages(report: DriftReport) -> list[tuple[str, str]]:
-    """Kind and message of each line of the timeline."""
+    """Return kind and message of each line of the timeline."""
     drift, has_changed, messages = report.drift, report.drift != report.before, []
     if has_changed and drift.outcome == Outcome.REVERTED:
         messages.append(("drift", f"{drift.description}; reverted to the approved manifests"))
@@ -30,7 +30,7 @@ def drift_messages(report: DriftReport) -> list[tuple[str, str]]:
 
 
 def stage_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[DeploymentEvent]:
-    """One line per stage reached, and one when the revision starts to fail."""
+    """Return a line for each stage reached, and one when the revision starts to fail."""
     stages, now, before = progress.STAGES, snapshot.progress, snapshot.before
     name = snapshot.revision.workload_name
     messages: list[tuple[str, str]] = []
@@ -54,7 +54,9 @@ def stage_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[Depl
 
 
 def queue_lines(deployment: Deployment, snapshot: RevisionSnapshot) -> list[DeploymentEvent]:
-    """One line when it begins to wait, is admitted or is evicted; not for each move of its position."""
+    """Return a line when the revision begins to wait, is admitted or is evicted, but not for each move of its
+    position.
+    """
     now, before = snapshot.queue, snapshot.before.queue
     if now is None or (before is not None and now.state == before.state):
         return []

@@ -41,7 +41,7 @@ class CommitResult:
 
 
 class GitBackend:
-    """One deployment or pipeline of a team that delivers by commits."""
+    """The delivery of one deployment or pipeline of a team that delivers by commits."""
 
     def __init__(self, delivery: GitDelivery, subject: Deployment | Pipeline) -> None:
         self._delivery = delivery
@@ -51,7 +51,7 @@ class GitBackend:
         return self.push(f"push r{revision.number}", manifests)
 
     def push_route(self, manifests: Sequence[Manifest]) -> CommitResult:
-        """With the policy of who may call it, if any."""
+        """Commit the route with the policy of who may call it, if any."""
         return self.push("route", manifests)
 
     def push(self, step: str, manifests: Sequence[Manifest]) -> CommitResult:
@@ -67,7 +67,7 @@ class GitBackend:
         return self._commit(f"remove r{number}", [], change)
 
     def sync(self, manifests: Sequence[Manifest]) -> CommitResult:
-        """The repository holds just these, also after a team has switched to delivery through Git."""
+        """Make the repository hold just these manifests, also after a team has switched to delivery through Git."""
         stamped = git_identity.stamp(self._subject, manifests)
         change = git_folder.exactly(self._subject.name, stamped)
         return self._commit(_IN_SYNC, stamped, change)
@@ -104,7 +104,7 @@ class GitBackend:
         )
 
     def _digest(self, manifests: list[Manifest]) -> str:
-        """Covers the target too: another branch or folder needs a commit of its own."""
+        """Return the digest of manifests and target: another branch or folder needs a commit of its own."""
         delivery = self._delivery
         target = [delivery.repository_url, delivery.branch, delivery.path]
         return digest_of({"target": target, "manifests": manifests})
@@ -119,7 +119,7 @@ class GitBackend:
         return {"pipeline" if is_pipeline else "deployment": self._subject}
 
     def _note(self, kind: str, message: str) -> None:
-        """A pipeline has no timeline."""
+        """Add a line to the deployment's timeline. A pipeline has none."""
         if isinstance(self._subject, Deployment):
             timeline.note(deployment=self._subject, kind=kind, message=message, actor=SYSTEM)
 
@@ -162,12 +162,12 @@ def _is_done(export: GitExport, step: str, digest: str) -> bool:
 
 
 def backend_for(deployment: Deployment) -> GitBackend | None:
-    """None where the portal applies changes directly to the cluster."""
+    """Return the Git backend of the deployment. None if the portal applies changes directly to the cluster."""
     return backends_for([deployment]).get(deployment.pk)
 
 
 def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
-    """Backends by deployment, for teams that deliver through Git."""
+    """Return the Git backends by deployment, for teams that deliver through Git."""
     teams = {deployment.team_id for deployment in deployments}
     enabled = GitDelivery.objects.filter(team__in=teams, is_enabled=True)
     by_team = {row.team_id: row for row in enabled}
@@ -179,7 +179,7 @@ def backends_for(deployments: Sequence[Deployment]) -> dict[int, GitBackend]:
 
 
 def backend_for_pipeline(pipeline: Pipeline) -> GitBackend | None:
-    """None where the portal applies changes directly to the cluster."""
+    """Return the Git backend of the pipeline. None if the portal applies changes directly to the cluster."""
     delivery = GitDelivery.objects.filter(team=pipeline.team_id, is_enabled=True).first()
     return None if delivery is None else GitBackend(delivery, pipeline)
 

@@ -14,7 +14,9 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 def token_of(name: str) -> str:
-    """Empty without a name. The token is never stored, logged or shown."""
+    """Read a token, which is never stored, logged or shown. Empty without a name. Raises GitRefused if it cannot be
+    read.
+    """
     if not name:
         return ""
     folder = settings.SLIPWAY_GIT_CREDENTIALS_DIR

@@ -25,7 +25,7 @@ def stamp(subject: Deployment | Pipeline, manifests: Sequence[Manifest]) -> list
 
 
 def problem_of(subject: Deployment | Pipeline) -> str:
-    """Say why nothing may be committed; empty if the namespace is, or becomes, the portal's."""
+    """Return why nothing may be committed. Empty if the namespace is, or becomes, the portal's."""
     try:
         installation.read().require_active()
         refused = namespaces.list_refused(cluster_id=subject.cluster_id, names=[subject.namespace])

@@ -30,7 +30,9 @@ _FIELDS = ("is_enabled", "repository_url", "branch", "path", "username", "creden
 
 @dataclass(frozen=True, slots=True)
 class GitDraft:
-    """`credential` is the name of a file in SLIPWAY_GIT_CREDENTIALS_DIR."""
+    """The settings of a team's delivery through Git. `credential` is the name of a file in
+    SLIPWAY_GIT_CREDENTIALS_DIR.
+    """
 
     is_enabled: bool
     repository_url: str = ""
@@ -47,7 +49,7 @@ class ConnectionTest:
 
 
 def save(*, actor: Actor, team: Team, draft: GitDraft) -> None:
-    """The next reconcile pass commits what runs already, or applies it directly again."""
+    """Save the settings. The next reconcile pass commits what runs already, or applies it directly again."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
     if draft.is_enabled or draft.repository_url:
@@ -112,7 +114,9 @@ def _validate(draft: GitDraft) -> None:
 
 
 def _is_address(url: str) -> bool:
-    """https unless it is a loopback address; without a password, because the address is shown."""
+    """Whether the URL may be used: https unless it is a loopback address, and without a password, because it is
+    shown.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:

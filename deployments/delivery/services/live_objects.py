@@ -23,7 +23,9 @@ from portal.core.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """`is_live` is None while unknown. `diff` leads from the desired to the live object."""
+    """An object next to its manifest. `is_live` is None while unknown. `diff` leads from the desired to the live
+    object.
+    """
 
     kind: str
     name: str
@@ -34,7 +36,7 @@ class ObjectView:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`problem`: why the cluster did not answer; empty when it did."""
+    """The objects of a deployment. `problem` says why the cluster did not answer, empty if it did."""
 
     objects: Sequence[ObjectView]
     problem: str = ""
@@ -62,7 +64,7 @@ def compare(*, actor: Actor, deployment_id: int) -> Comparison:
 
 
 def refused_policies(deployment: Deployment) -> list[Refusal]:
-    """Policies of callers that the gateway does not follow. Raises ClusterError."""
+    """Return the policies of callers that the gateway does not follow. Raises ClusterError."""
     rendered = RenderedDeployment(deployment)
     refusals = []
     for manifest in (*rendered.caller_policies, *rendered.team_policies):
@@ -76,7 +78,7 @@ def refused_policies(deployment: Deployment) -> list[Refusal]:
 
 
 def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
-    """Empty without a pod. Raises NotFound for a pod of another deployment."""
+    """Read the last lines of a pod's log. Empty without a pod. Raises NotFound for a pod of another deployment."""
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     if not pod:
         return Log("")
@@ -97,7 +99,7 @@ def read_log(*, actor: Actor, deployment_id: int, pod: str, lines: int) -> Log:
 
 
 def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
-    """Pods of every revision that may still run, the newest revision first."""
+    """Return the pods of every revision that may still run, the newest revision first."""
     numbers = deployment.revisions.values_list("number", flat=True).order_by("-number")[:5]
     return [
         pod
@@ -111,7 +113,7 @@ def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
 
 
 def _desired(deployment: Deployment) -> list[Manifest]:
-    """Shared objects once, then each revision's own, then the route."""
+    """Return the desired manifests: shared objects once, then each revision's own, then the route."""
     if deployment.is_retired:
         return []
     rendered = RenderedDeployment(deployment)

@@ -40,13 +40,13 @@ class Workload:
 
     @property
     def is_terminating(self) -> bool:
-        """Deleted, but still kept by a finalizer."""
+        """Whether the object is deleted, but still kept by a finalizer."""
         return "deletionTimestamp" in self.object["metadata"]
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Workloads and pods by revision number; `route` is None while there is none."""
+    """The workloads and pods by revision number. `route` is None while there is none."""
 
     workloads: Mapping[int, Workload]
     pods: Mapping[int, list[Json]]
@@ -77,7 +77,7 @@ class Observation:
         return None if self.route is None else http_route.problem_with(self.route)
 
     def after_push(self, answers: Sequence[Json]) -> Observation:
-        """The observation updated by a push: the cluster's response has the current objects."""
+        """Return the observation updated by a push: the cluster's response has the current objects."""
         workloads, route = dict(self.workloads), self.route
         for item in answers:
             if (item["apiVersion"], item["kind"]) in owned_kinds.WORKLOADS:
@@ -94,13 +94,13 @@ class Observation:
         return replace(self, queues=queues)
 
     def weight_of(self, service: str) -> int | None:
-        """The percent of requests sent to it; None while the gateway does not follow the route."""
+        """Return the percent of requests sent to the Service. None while the gateway does not follow the route."""
         if self.weights is None or self.route_problem != "":
             return None
         return self.weights.get(service, 0)
 
     def mirror_of(self, service: str) -> int | None:
-        """The percent of requests mirrored to it; None as above."""
+        """Return the percent of requests mirrored to the Service. None while the gateway does not follow the route."""
         if self.weights is None or self.route_problem != "":
             return None
         return self.mirrors.get(service, 0)
@@ -116,9 +116,9 @@ class Observation:
 
 
 def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
-    """Observations by primary key, for deployments of one cluster: one listing per kind.
+    """Observe deployments of one cluster with one listing per kind. Returns observations by primary key.
 
-    Raises ClusterError when the cluster does not answer: the state is then unknown, not absent.
+    Raises ClusterError if the cluster does not answer: the state is then unknown, not absent.
     """
     kinds = [*owned_kinds.WORKLOADS, owned_kinds.ROUTE, owned_kinds.POD]
     *workloads, routes, pods = list_labelled(deployments, kinds)
@@ -140,7 +140,7 @@ def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
 
 
 def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json]]:
-    """The dependent objects that the portal created, by the deployment's primary key."""
+    """Return the dependent objects that the portal created, by the deployment's primary key."""
     by_deployment: dict[int, list[Json]] = {deployment.pk: [] for deployment in deployments}
     by_label = {str(deployment.pk): deployment for deployment in deployments}
     listed = list_labelled(deployments, owned_kinds.DEPENDENT_OBJECTS, skip_refused=True)
@@ -161,7 +161,9 @@ def observe_dependents(deployments: Sequence[Deployment]) -> dict[int, list[Json
 
 
 def _of_team_address(deployment: Deployment) -> list[Json]:
-    """What it shares with other deployments of the team; empty where it does not serve there."""
+    """Return the objects that it shares with other deployments of the team. Empty if it does not serve at the
+    team's address.
+    """
     if not team_members.serves_there(deployment):
         return []
     listed = objects.list_several(
@@ -175,7 +177,7 @@ def _of_team_address(deployment: Deployment) -> list[Json]:
 
 
 def _beside_gateway(deployments: Sequence[Deployment], kind: Kind, labels: Labels) -> list[Json]:
-    """Policies in the Gateway's namespace; empty where policies lie beside routes."""
+    """List the policies in the Gateway's namespace. Empty where policies lie beside routes."""
     cluster = deployments[0].cluster
     if not Capabilities.from_json(cluster.capabilities).verifies_tokens:
         return []
@@ -190,12 +192,14 @@ def _beside_gateway(deployments: Sequence[Deployment], kind: Kind, labels: Label
 
 
 def is_own(item: Json) -> bool:
-    """False for what several deployments share."""
+    """Whether the object belongs to one deployment. False for what several deployments share."""
     return manifest_metadata.DEPLOYMENT_ID_LABEL in item["metadata"].get("labels", {})
 
 
 def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
-    """False for an object that a controller created with copied labels, or that is terminating."""
+    """Whether the portal created the object. False if a controller created it with copied labels, or if it is
+    terminating.
+    """
     metadata = item["metadata"]
     return (
         manifest_metadata.MANAGED_BY.items() <= metadata.get("labels", {}).items()
@@ -206,13 +210,13 @@ def _is_created_by_portal(item: Json, deployment: Deployment) -> bool:
 
 
 def _namespace_of(item: Json, deployment: Deployment) -> str:
-    """Where the portal creates objects of the kind."""
+    """Return the namespace in which the portal creates objects of the kind."""
     is_beside_gateway = (item["apiVersion"], item["kind"]) == owned_kinds.GATEWAY_ACCESS
     return deployment.cluster.gateway_namespace if is_beside_gateway else deployment.namespace
 
 
 def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
-    """The dependent objects of a revision."""
+    """List the dependent objects of a revision."""
     items = observe_dependents([deployment])[deployment.pk]
     return [item for item in items if number_of(item) == number]
 
@@ -220,7 +224,7 @@ def list_of_revision(deployment: Deployment, number: int) -> list[Json]:
 def list_labelled(
     deployments: Sequence[Deployment], kinds: Sequence[Kind], *, skip_refused: bool = False
 ) -> list[list[Json]]:
-    """Objects with the label of one of the deployments, by kind; other namespaces may be included."""
+    """List the objects with the label of one of the deployments, by kind. Other namespaces may be included."""
     return objects.list_several(
         cluster_id=deployments[0].cluster_id,
         kinds=kinds,
@@ -271,7 +275,9 @@ def _add(
     item: Json,
     add: Callable[[_ObservationBuilder, Json], None],
 ) -> None:
-    """Anyone can write labels: an object in another namespace is not the deployment's."""
+    """Add an object to its deployment's observation. Anyone can write labels, so one in another namespace is left
+    out.
+    """
     label = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_ID_LABEL, "")
     builder = builders.get(int(label)) if label.isdecimal() else None
     if builder is None or not _is_named(item, builder.deployment):
@@ -281,7 +287,7 @@ def _add(
 
 
 def _is_named(item: Json, deployment: Deployment) -> bool:
-    """Whether it carries the deployment's name too: another database has other rows with the same ids."""
+    """Whether the object has the deployment's name too: another database has other rows with the same ids."""
     name = item["metadata"].get("labels", {}).get(manifest_metadata.DEPLOYMENT_LABEL)
     return name in (None, deployment.name)
 

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def explain(deployment: Deployment, observation: Observation) -> Observation:
-    """With the state of each revision that names a queue."""
+    """Add the queue state of each revision that names a queue."""
     named = _queues_of(deployment)
     if not named:
         return observation
@@ -39,7 +39,7 @@ def explain(deployment: Deployment, observation: Observation) -> Observation:
 
 
 def _queues_of(deployment: Deployment) -> dict[int, str]:
-    """The queue by revision number. Its name never changes with the scale."""
+    """Return the queue by revision number. Its name never changes with the scale."""
     revisions = (
         deployment.stable_revision,
         deployment.candidate_revision,

@@ -36,7 +36,7 @@ _NOT_TRIED_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches of one cluster that are handled one after another."""
+    """A lane of batches of one cluster, which are handled one after another."""
 
     cluster_id: int
     batches: Sequence[Collection[int]]
@@ -59,7 +59,7 @@ def sweep(*, limit: int = BATCH) -> int:
 
 
 def _lanes_of(due: Collection[int]) -> list[_Lane]:
-    """Sorted by namespace, so that objects which deployments share are written once."""
+    """Divide deployments into lanes, sorted by namespace, so that objects which deployments share are written once."""
     rows = Deployment.objects.filter(pk__in=due).order_by("namespace", "pk")
     by_cluster: dict[int, list[int]] = defaultdict(list)
     for deployment_id, cluster_id in rows.values_list("pk", "cluster_id"):
@@ -101,15 +101,14 @@ def _retry_after(error: ClusterError) -> float:
 
 
 def reconcile(*, deployment_id: int) -> bool:
-    """Reconcile one deployment; nothing when another worker has leased it.
-
-    Returns False when the cluster did not answer.
+    """Reconcile one deployment. Do nothing if another worker has leased it. Returns False if the cluster did not
+    answer.
     """
     return _reconcile([deployment_id]) is None
 
 
 def _reconcile(ids: Collection[int]) -> ClusterError | None:
-    """For deployments of one cluster. Returns the error when the cluster did not answer."""
+    """Reconcile deployments of one cluster. Returns the error if the cluster did not answer."""
     claimed = leases.claim_many(Deployment, ids, seconds=_LEASE_SECONDS)
     if not claimed:
         return None

@@ -32,8 +32,8 @@ _CHECK_EVERY: Final = timedelta(minutes=4)
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """Drift recorded before and after this pass, the orphans that it removed, and whether dependent
-    objects were compared.
+    """The drift recorded before and after this pass, the orphans that it removed, and whether dependent objects
+    were compared.
     """
 
     before: Drift
@@ -43,9 +43,11 @@ class DriftReport:
 
 
 class ReconcileState:
-    """`refusals` are the revisions that the cluster rejected in this pass, by number. `drifted`,
-    `is_route_drifted` and `orphans` are still to be reverted or removed. Where a team delivers
-    through Git (`is_direct` false), its GitOps operator reverts drift.
+    """The state of a deployment in a pass. `refusals` are the revisions that the cluster rejected in this pass, by
+    number.
+
+    `drifted`, `is_route_drifted` and `orphans` are still to be reverted or removed. If a team delivers through Git
+    (`is_direct` false), its GitOps operator reverts drift.
     """
 
     def __init__(self, deployment: Deployment, *, is_direct: bool) -> None:
@@ -80,7 +82,9 @@ class ReconcileState:
         self._assess_drift(at)
 
     def needs_check(self, at: datetime) -> bool:
-        """False in the pass that wrote the objects: the response to a push has the current objects."""
+        """Whether dependent objects must be compared. False in the pass that wrote them: the response to a push has
+        the current objects.
+        """
         deployment = self.deployment
         if self._objects is not None or not self._is_direct:
             return False
@@ -93,7 +97,9 @@ class ReconcileState:
         return is_written and (is_old or is_new)
 
     def observe_dependents(self, items: Sequence[Json], at: datetime) -> None:
-        """All objects with the deployment's label, besides workloads, route and pods."""
+        """Take all objects with the deployment's label, besides workloads, route and pods, and find orphans and
+        drift.
+        """
         self._objects = {(item["kind"], item["metadata"]["name"]): item for item in items}
         desired = {
             (manifest["kind"], manifest["metadata"]["name"])
@@ -114,7 +120,7 @@ class ReconcileState:
         return DriftReport(self._recorded_drift, self._drift, tuple(self.pruned), is_checked)
 
     def desired_manifests(self) -> list[Manifest]:
-        """Shared objects once, the route last."""
+        """Return the desired manifests: shared objects once, the route last."""
         manifests: list[Manifest] = []
         for revision in self._desired_revisions():
             rendered = self.rendered.of(revision).manifests
@@ -130,7 +136,7 @@ class ReconcileState:
         return Push(revision, self.rendered.of(revision), self.rendered.context, is_known=is_known)
 
     def _desired_revisions(self) -> list[Revision]:
-        """A revision that the cluster rejected in this pass counts as pushed, so that the pass goes
+        """Return the desired revisions without those that the cluster rejected in this pass, so that the pass goes
         on with the others.
         """
         if self.deployment.is_retiring or self.deployment.is_stopped:
@@ -203,7 +209,9 @@ class ReconcileState:
         self._reverted = [] if is_pending or not new_edits else list(self._drift.edits)
 
     def _edits_of(self, revision: Revision) -> list[Edit]:
-        """Empty while the workload has another digest: the push that follows reverts all edits."""
+        """Return the edits of a revision's objects. Empty while the workload has another digest: the push that
+        follows reverts all edits.
+        """
         workload = self.observation.workloads.get(revision.number)
         rendered = self.rendered.of(revision)
         if workload is None:
@@ -232,8 +240,11 @@ class ReconcileState:
         return route_edits
 
     def _is_policy_wrong(self) -> bool:
-        """Refused: its Secret, which the portal may not read, was deleted, so both are written again. Or of the
-        team's address, which changes with other deployments: no edit of anybody.
+        """Whether a policy of callers must be written again.
+
+        Either the gateway refuses it, because its Secret, which the portal may not read, was deleted, so both are
+        written again; or it is one of the team's address, which changes with other deployments and is no edit of
+        anybody.
         """
         if self.policy_refusal is not None:
             return False

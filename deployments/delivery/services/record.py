@@ -51,8 +51,10 @@ _COLUMNS = (
 
 
 def record(snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease]) -> dict[int, bool]:
-    """Returns by deployment whether it is settled. Writes nothing for a deployment whose lease was
-    lost, and leaves it out. Updates the rows in `snapshots` to what is written.
+    """Record what a pass observed. Returns by deployment whether it is settled.
+
+    Writes nothing for a deployment whose lease was lost, and leaves it out. Updates the rows in `snapshots` to what
+    is written.
     """
     settled: dict[int, bool] = {}
     for start in range(0, len(snapshots), _CHUNK):
@@ -69,7 +71,7 @@ def record(snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease])
 
 
 class _Recording:
-    """One transaction over several deployments: common reads and writes happen once."""
+    """A transaction over several deployments, in which common reads and writes happen once."""
 
     def __init__(
         self, snapshots: Sequence[DeploymentSnapshot], leases: Mapping[int, Lease]
@@ -213,7 +215,7 @@ class _Recording:
             logger.info("change=%s moved meanwhile", change.pk)
 
     def _wake_rollout(self, deployment: Deployment) -> None:
-        """An open rollout may be waiting for what was just recorded."""
+        """Wake an open rollout, which may be waiting for what was just recorded."""
         if deployment.pk in self._rollouts:
             wake("deployments.advance_rollout", self._rollouts[deployment.pk])
 

@@ -36,7 +36,9 @@ _RESTORED: Final = "The bucket matches what was approved again."
 
 
 def sweep(*, limit: int = 200) -> int:
-    """Check the longest unchecked deployments first, as many as the time budget allows."""
+    """Check the longest unchecked deployments first, as many as the time budget allows. Returns how many were
+    checked.
+    """
     until, done, bucket = clock.now() + _TIME_BUDGET, 0, Bucket()
     for deployment in list(_due()[:limit]):
         if clock.now() > until:
@@ -51,19 +53,19 @@ def sweep(*, limit: int = 200) -> int:
 
 
 def report_problem(deployment: Deployment, problem: str) -> None:
-    """A push was refused. Notify once; the next check reports further differences and the end."""
+    """Report that a push was refused. Notifies once; the next check reports further differences and the end."""
     if not deployment.bytes_problem:
         _write(deployment, problem)
 
 
 def check_soon(deployment: Deployment) -> None:
-    """A push succeeded while a problem was recorded: let the next sweep check whether it persists."""
+    """Let the next sweep check whether a recorded problem persists, since a push succeeded."""
     if deployment.bytes_problem:
         Deployment.objects.filter(pk=deployment.pk).update(bytes_checked_at=None)
 
 
 def _write(deployment: Deployment, problem: str) -> None:
-    """Notify when `problem` changed; it is empty while the files match."""
+    """Store the problem, which is empty while the files match, and notify if it changed."""
     at, rows = clock.now(), Deployment.objects.filter(pk=deployment.pk)
     with transaction.atomic():
         locked = rows.select_for_update(no_key=True)

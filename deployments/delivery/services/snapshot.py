@@ -1,4 +1,4 @@
-"""What one reconcile pass observed of a deployment, next to what was recorded before."""
+"""The observations of one reconcile pass about a deployment, next to what was recorded before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from deployments.states import ChangeKind
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSnapshot:
-    """`refusals`: why the cluster rejected a revision, by its number; `route_refusal`: the route."""
+    """The observations of a pass. `refusals` say why the cluster rejected a revision, by its number;
+    `route_refusal` why it rejected the route.
+    """
 
     rendered: RenderedDeployment
     observation: Observation
@@ -49,7 +51,7 @@ class DeploymentSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RevisionSnapshot:
-    """One revision as observed now, and as recorded before."""
+    """A revision as observed now, and as recorded before."""
 
     revision: Revision
     progress: Progress
@@ -78,7 +80,7 @@ class RevisionSnapshot:
 
 
 def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> RevisionSnapshot | None:
-    """None without a revision, and for a stopped deployment."""
+    """Return the observed revision. None without a revision, and for a stopped deployment."""
     deployment, observation = snapshot.deployment, snapshot.observation
     if revision is None or deployment.is_stopped:
         return None
@@ -104,7 +106,9 @@ def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> Revi
 
 
 def observed_percent(deployment: Deployment, percent: int | None) -> int | None:
-    """A stopped deployment has no route, so nothing reaches its candidate and its drain may end."""
+    """Return the observed percentage. A stopped deployment has no route, so nothing reaches its candidate and its
+    drain may end.
+    """
     if deployment.is_stopped:
         return 0 if deployment.candidate_revision_id is not None else None
     return percent

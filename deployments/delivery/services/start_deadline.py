@@ -20,7 +20,9 @@ _STARTS = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
 def is_due(deployment: Deployment, facts: Facts) -> bool:
-    """Call it only with fresh facts: a cluster that does not answer says nothing about the pods."""
+    """Whether a deployment that never served is out of time. Call it only with fresh facts: a cluster that does not
+    answer says nothing about the pods.
+    """
     has_candidate = deployment.candidate_revision_id is not None
     is_unready = facts.stable is not None and not facts.stable.is_ready
     should_run = not facts.is_stopped and not facts.is_retiring
@@ -29,7 +31,7 @@ def is_due(deployment: Deployment, facts: Facts) -> bool:
 
 
 def give_up(deployment: Deployment, reason: str) -> None:
-    """Call it inside a transaction that locks the row. Nothing when the desired state changed."""
+    """Stop the deployment, unless its desired state changed. Call it inside a transaction that locks the row."""
     unchanged = Deployment.objects.filter(
         pk=deployment.pk,
         desired_generation=deployment.desired_generation,
@@ -51,7 +53,7 @@ def give_up(deployment: Deployment, reason: str) -> None:
 
 
 def reason_of(deployment: Deployment) -> str:
-    """Why a stopped deployment never served; empty for all others."""
+    """Return why a stopped deployment never served. Empty for all others."""
     if not deployment.is_stopped or deployment.first_ready_at is not None:
         return ""
     rows = ChangeRequest.objects.filter(

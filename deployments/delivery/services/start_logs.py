@@ -49,7 +49,7 @@ def _loading_pod(pods: list[Json]) -> Json | None:
 
 
 def _running(pod: Json) -> Json | None:
-    """The state of its only container, where that runs and is not ready."""
+    """Return the state of the pod's only container if it runs and is not ready."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
     if len(statuses) != 1 or statuses[0].get("ready"):
         return None

@@ -28,7 +28,9 @@ _MOST_WRITES: Final = 3
 
 
 def push(rendered: Sequence[RenderedDeployment]) -> None:
-    """For the teams of those that serve at their team's address, or did. After their Secrets."""
+    """Write the addresses of the teams whose deployments serve there, or did. Call after the deployments' Secrets
+    are written.
+    """
     ever = team_members.ever([item.deployment.pk for item in rendered])
     concerned = [
         item for item in rendered if item.deployment.pk in ever and not item.context.verifies_tokens
@@ -41,7 +43,7 @@ def push(rendered: Sequence[RenderedDeployment]) -> None:
 
 
 def leave(deployment: Deployment) -> None:
-    """Before its route is deleted."""
+    """Write the team's address without the deployment. Call it before its route is deleted."""
     if team_members.ever([deployment.pk]):
         _write(deployment, rendering.context_of(deployment))
 
@@ -57,8 +59,10 @@ def delete_secret(deployment: Deployment) -> None:
 
 
 def _write(deployment: Deployment, context: ManifestContext) -> None:
-    """A refusal is not raised: the deployments' own addresses do not depend on it, and an abort must reach
-    their routes. The next comparison tries again.
+    """Write the team's address until its members stay the same.
+
+    A refusal is not raised: the deployments' own addresses do not depend on it, and an abort must reach their
+    routes. The next comparison tries again.
     """
     written: Members | None = None
     try:
@@ -76,7 +80,7 @@ def _write(deployment: Deployment, context: ManifestContext) -> None:
 
 
 def _apply(cluster_id: int, context: ManifestContext, members: Members) -> None:
-    """A policy that names a Secret which is not there yet would serve nobody."""
+    """Apply Secrets and policies before the route: a policy that names a missing Secret would serve nobody."""
     current = keys.of_deployments([row.pk for row in members.unready])
     secrets = [
         team_address.secret(rendering.context_of(row), current.get(row.pk, {}))
@@ -88,7 +92,7 @@ def _apply(cluster_id: int, context: ManifestContext, members: Members) -> None:
 
 
 def _delete(cluster_id: int, context: ManifestContext) -> None:
-    """The route first: without its policies it would be open."""
+    """Delete the route first, because it would be open without its policies."""
     for manifest in reversed(team_address.manifests(context, ())):
         # Who may not delete it never wrote it.
         with suppress(NotAllowed):

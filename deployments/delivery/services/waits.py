@@ -1,4 +1,4 @@
-"""When a deployment is looked at again after a pass."""
+"""The time until a deployment is reconciled again after a pass."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from deployments.models import GitDelivery
 
 
 class GitForm(forms.Form):
-    """How a team's changes reach its clusters."""
+    """The way in which a team's changes reach its clusters."""
 
     method = forms.ChoiceField(
         label="Delivery",

@@ -42,7 +42,7 @@ def test_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 
 
 def _save(user: User, team: Team, form: GitForm) -> bool:
-    """False when the settings were refused; the form then shows why."""
+    """Save the settings. False if they were refused; the form then shows why."""
     try:
         git_settings.save(actor=user, team=team, draft=form.draft())
     except Invalid as error:

@@ -19,7 +19,7 @@ from portal.ui.service_form import ServiceForm
 
 
 class DriftForm(ServiceForm):
-    """One of the buttons below the edits."""
+    """The decision below the edits."""
 
     CHOICES: ClassVar = ("re-apply", "adopt", "always re-apply", "always hold")
 

@@ -26,7 +26,7 @@ TAGS = ["approvals"]
 
 
 class NewTeamEnvironmentSerializer(Serializer):
-    """What a team adds to the rules of the platform."""
+    """The rules that a team adds to those of the platform."""
 
     approvals = serializers.IntegerField(default=1, min_value=1, max_value=domain.MOST_APPROVALS)
     role = choice_of(
@@ -57,7 +57,7 @@ class NewEnvironmentSerializer(NewTeamEnvironmentSerializer):
 
 
 class EnvironmentRulesSerializer(NewEnvironmentSerializer):
-    """`team` empty: the rules of the platform."""
+    """The rules of one environment. An empty `team` means the rules of the platform."""
 
     environment = choice_of(Environment)
     team = serializers.CharField()

@@ -18,7 +18,7 @@ ORDER: Final = (Environment.DEVELOPMENT, Environment.STAGING, Environment.PRODUC
 
 
 class ApproverGroup(StrEnum):
-    """From the weaker to the stricter."""
+    """The people who may approve, from the weaker to the stricter."""
 
     LEAD = "lead"
     ADMIN = "admin"
@@ -29,8 +29,10 @@ ROLES: Final = tuple(role.value for role in ApproverGroup)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRules:
-    """`role` "lead" means a lead or a platform admin. `promoted_from` is the environment in which a
-    version must have served before it enters this one; empty: none.
+    """The rules of an environment. `role` "lead" means a lead or a platform admin.
+
+    `promoted_from` is the environment in which a version must have served before it enters this one. Empty means
+    none.
     """
 
     approvals: int = 1
@@ -41,7 +43,7 @@ class EnvironmentRules:
     promoted_from: str = ""
 
     def merged_with(self, other: EnvironmentRules) -> EnvironmentRules:
-        """The rules when both hold."""
+        """Return the rules if both hold."""
         return EnvironmentRules(
             approvals=max(self.approvals, other.approvals),
             role=max(self.role, other.role, key=ROLES.index),
@@ -52,7 +54,7 @@ class EnvironmentRules:
         )
 
     def weaker_fields(self, before: EnvironmentRules) -> tuple[str, ...]:
-        """Fields in which these rules ask for less than `before`."""
+        """Return the fields in which these rules require less than `before`."""
         kept = asdict(self.merged_with(before))
         mine = asdict(self)
         return tuple(field.name for field in fields(self) if kept[field.name] != mine[field.name])
@@ -74,24 +76,24 @@ DEFAULTS: Final[Mapping[Environment, EnvironmentRules]] = {
 
 
 def previous_of(environment: str) -> Environment | None:
-    """Where a version comes from when it is promoted to this environment."""
+    """Return the environment from which a version is promoted to this one. None for the first."""
     index = ORDER.index(Environment(environment))
     return ORDER[index - 1] if index else None
 
 
 def source_of(environment: str, rules: EnvironmentRules) -> str:
-    """Where the evidence of a promotion to the environment comes from; empty for the first one."""
+    """Return the environment that gives the evidence of a promotion to this one. Empty for the first one."""
     return rules.promoted_from or previous_of(environment) or ""
 
 
 def next_of(environment: str) -> Environment | None:
-    """Where a version goes when it is promoted from this environment."""
+    """Return the environment to which a version is promoted from this one. None for the last."""
     index = ORDER.index(Environment(environment)) + 1
     return ORDER[index] if index < len(ORDER) else None
 
 
 def sources_of(environment: str) -> tuple[Environment, ...]:
-    """Environments that a version can be promoted from to this one."""
+    """Return the environments from which a version can be promoted to this one."""
     return ORDER[: ORDER.index(Environment(environment))]
 
 

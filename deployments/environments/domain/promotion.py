@@ -1,4 +1,4 @@
-"""What an earlier environment showed of a version: the evidence that a promotion carries along."""
+"""The evidence of a version in an earlier environment, which a promotion carries along."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Golden(StrEnum):
-    """What the golden requests of the model said of the version. NONE: the model has none."""
+    """The result of the model's golden requests for the version. NONE means that the model has none."""
 
     PASSED = "passed"
     NOT_RUN = "not run"
@@ -23,7 +23,9 @@ _PREFERENCE = (Golden.FAILED, Golden.NONE, Golden.NOT_RUN, Golden.PASSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionEvidence:
-    """One revision with the same version. `rollout_id` None: it was the first of its deployment."""
+    """The evidence of one revision with the same version. `rollout_id` is None if it was the first of its
+    deployment.
+    """
 
     environment: str
     deployment_id: int
@@ -51,7 +53,7 @@ class PromotionEvidence:
 
 
 def best_of(rows: Iterable[PromotionEvidence]) -> PromotionEvidence | None:
-    """The one that shows most: finished before unfinished, then by golden requests, then the newest."""
+    """Return the evidence that shows most: finished before unfinished, then by golden requests, then the newest."""
     return max(
         rows,
         key=lambda row: (row.is_finished, _PREFERENCE.index(row.golden), row.revision_id),
@@ -60,9 +62,9 @@ def best_of(rows: Iterable[PromotionEvidence]) -> PromotionEvidence | None:
 
 
 def bound_part(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What an approval binds to, of evidence as JSON: no text or time that changes by itself.
+    """Return the part of the evidence (as JSON) that an approval binds to: no text or time that changes by itself.
 
-    Golden requests that pass later make nothing worse; ones that fail later are another evidence.
+    Golden requests that pass later make nothing worse; ones that fail later are other evidence.
     """
     if not stored:
         return {}

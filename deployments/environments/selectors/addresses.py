@@ -1,4 +1,4 @@
-"""Which environment an address belongs to."""
+"""The environment that an address belongs to."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from deployments.models import Deployment, Pipeline
 
 
 def environment_of_address(*, cluster_id: int, namespace: str, name: str) -> str:
-    """The environment of what last served at the address; empty when nothing ever did.
+    """Return the environment of what last served at the address. Empty if nothing ever did.
 
-    Callers of an address do not learn that something else serves there, so whoever takes the address
-    over stays under the same rules.
+    Callers of an address do not learn that something else serves there, so whoever takes the address over stays
+    under the same rules.
     """
     place = {"cluster_id": cluster_id, "namespace": namespace, "name": name}
     served = [

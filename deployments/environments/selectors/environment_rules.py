@@ -15,7 +15,7 @@ from portal.accounts.models import Team
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The rules of one owner; `team` None: the platform's. `is_set` is False for defaults."""
+    """The rules of one owner. `team` None means the platform; `is_set` is False for defaults."""
 
     team: Team | None
     rules: EnvironmentRules
@@ -35,7 +35,7 @@ def rules_of(row: EnvironmentRule) -> EnvironmentRules:
 
 
 def layers_of(environment: str, team_id: int | None) -> tuple[Layer, ...]:
-    """The platform's rules, then the team's where it has any."""
+    """Return the platform's rules, then the team's if it has any."""
     of_team = Q(team=None) if team_id is None else Q(team=None) | Q(team=team_id)
     return _with_defaults(
         Environment(environment), _rows().filter(of_team, environment=environment)
@@ -51,7 +51,7 @@ def in_force(environment: str, team_id: int) -> EnvironmentRules:
 
 
 def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[Layer, ...]]:
-    """By environment: the platform's rules, and those of the given teams."""
+    """Return the platform's rules and those of the given teams, by environment."""
     rows = list(_rows().filter(Q(team=None) | Q(team__in=list(team_ids))))
     return {
         environment: _with_defaults(environment, [r for r in rows if r.environment == environment])
@@ -60,7 +60,7 @@ def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[Layer, ...]]
 
 
 def admitted_on(cluster_id: int) -> tuple[str, ...]:
-    """Environments that the cluster is reserved for; empty: it admits all."""
+    """Return the environments that the cluster is reserved for. Empty if it admits all."""
     rows = EnvironmentRule.objects.filter(team=None, clusters=cluster_id).order_by()
     names = set(rows.values_list("environment", flat=True))
     return tuple(environment.value for environment in ORDER if environment.value in names)

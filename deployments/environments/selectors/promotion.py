@@ -39,10 +39,10 @@ class _GoldenState:
 
 
 def evidence_of(version: ModelVersion, *, team_id: int, source: str) -> PromotionEvidence | None:
-    """The best evidence of `version` in the environment `source`; None: it never was there.
+    """Return the best evidence of `version` in the environment `source`. None if it never was there.
 
-    Only revisions of exactly this version count. Its files and settings that are read from the bucket
-    cannot change once it is registered.
+    Only revisions of exactly this version count. Its files and settings that are read from the bucket cannot change
+    once it is registered.
     """
     rows = _revisions(team_id, source).filter(version=version)
     return promotion.best_of(_evidence(row) for row in rows[:_MOST_REVISIONS])
@@ -51,7 +51,9 @@ def evidence_of(version: ModelVersion, *, team_id: int, source: str) -> Promotio
 def evidence_of_loaded(
     version: ModelVersion, *, team_id: int, source: str
 ) -> PromotionEvidence | None:
-    """As `evidence_of`, where it also counts that a Triton loaded the version beside another model's."""
+    """Return evidence as `evidence_of` does, where a Triton that loaded the version beside another model's counts
+    too.
+    """
     is_loaded = Q(version=version)
     for place in range(MAX_ADDITIONAL_MODELS):
         listed = f"spec__additional_models__{place}"
@@ -63,7 +65,7 @@ def evidence_of_loaded(
 
 
 def _revisions(team_id: int, source: str) -> QuerySet[Revision]:
-    """The newest first."""
+    """Return the team's revisions in the environment, the newest first."""
     rows = Revision.objects.filter(
         baseline_of=None, deployment__team=team_id, deployment__environment=source
     )
@@ -102,7 +104,7 @@ def _identity_of(version: ModelVersion) -> tuple[str, ...]:
 
 
 def _first_deployment(revision: Revision) -> tuple[bool, str, datetime | None]:
-    """A first revision gets all requests at once: it is finished when it became ready."""
+    """Return the progress of a first revision, which gets all requests at once: it is finished when it became ready."""
     change = ChangeRequest.objects.filter(revision=revision, kind=ChangeKind.DEPLOY).first()
     if change is None:
         return False, "was never rolled out", None
@@ -119,7 +121,9 @@ def _rollout(rollout: Rollout) -> tuple[bool, str, datetime | None]:
 
 
 def _golden_state(revision: Revision, rollout: Rollout | None) -> _GoldenState:
-    """The latest word: the quality watch of the stable revision, else the run before traffic."""
+    """Return the latest result of golden requests: that of the quality watch of the stable revision, else of the
+    run before traffic.
+    """
     current = GoldenRequest.objects.filter(model=revision.version.model_id, retired_at=None)
     newest = current.aggregate(newest=Max("created_at"))["newest"]
     if newest is None:
@@ -134,7 +138,7 @@ def _golden_state(revision: Revision, rollout: Rollout | None) -> _GoldenState:
 
 
 def _watched(revision: Revision, newest: datetime) -> _GoldenState | None:
-    """None while the watch has not sent every present golden request to this revision."""
+    """Return the verdict of the watch. None while it has not sent every present golden request to this revision."""
     health = DeploymentHealth.objects.filter(revision=revision).first()
     at = health.golden_checked_at if health else None
     if health is None or at is None or at < newest:

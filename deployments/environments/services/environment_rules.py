@@ -1,4 +1,4 @@
-"""Changing the rules of an environment: the platform's by its admins, a team's by its leads.
+"""Change the rules of an environment: the platform's by its admins, a team's by its leads.
 
 A lead adds to what the platform asks for. To take something away again needs a platform admin, so that
 nobody loosens rules for their own request.
@@ -36,9 +36,10 @@ def change(
     rules: EnvironmentRules,
     cluster_ids: tuple[int, ...] = (),
 ) -> EnvironmentRules:
-    """Raises Forbidden, also for a lead who asks for less than before, and Invalid with the fields.
+    """Change the rules of an environment. Approvals that were given under the earlier rules become void.
 
-    Approvals that were given under the earlier rules become void.
+    Raises Forbidden, also for a lead who requires less than before, Invalid with the fields, and Conflict for a
+    concurrent change.
     """
     environment = require_known(environment)
     _require_allowed(actor, team)
@@ -68,7 +69,7 @@ def _write(
     rules: EnvironmentRules,
     cluster_ids: tuple[int, ...],
 ) -> None:
-    """Inside a transaction: the row is locked before it is compared."""
+    """Write the rules. Call inside a transaction: the row is locked before it is compared."""
     rows = EnvironmentRule.objects.select_for_update(no_key=True, of=("self",)).order_by()
     row = rows.filter(environment=environment, team=team).first()
     old_clusters: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from deployments.environments.domain.promotion import Golden
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """`ok` None: not known. As the tag `checks` takes it."""
+    """A line of the evidence, as the tag `checks` takes it. `ok` is None if it is not known."""
 
     name: str
     ok: bool | None
@@ -44,7 +44,7 @@ _GOLDEN: Mapping[str, bool | None] = {Golden.PASSED: True, Golden.FAILED: False}
 
 
 def card_of(stored: Mapping[str, Any]) -> PromotionCard | None:
-    """Of `PromotionEvidence` as JSON; None for {}."""
+    """Build the card of a stored PromotionEvidence. None if it is empty."""
     if not stored:
         return None
     finished = EvidenceLine(

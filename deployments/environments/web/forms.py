@@ -22,7 +22,9 @@ _ROLES = (
 
 
 class EnvironmentForm(ServiceForm):
-    """Without a field for what does not apply: clusters to a team, promotion to the first environment."""
+    """The rules of an environment. Fields that do not apply are left out: clusters for a team, promotion for the
+    first environment.
+    """
 
     approvals = forms.IntegerField(
         label="Approvals",

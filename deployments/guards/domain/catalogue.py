@@ -64,12 +64,12 @@ def percentile_kinds() -> tuple[PercentileKind, ...]:
 
 
 def counter_kind(name: str) -> CounterKind:
-    """Raises LookupError where there is none."""
+    """Return the guard on counters with this name. Raises LookupError if there is none."""
     return _named(counter_kinds(), name)
 
 
 def percentile_kind(name: str) -> PercentileKind:
-    """Raises LookupError where there is none."""
+    """Return the guard on a percentile with this name. Raises LookupError if there is none."""
     return _named(percentile_kinds(), name)
 
 

@@ -1,4 +1,4 @@
-"""What the tests on counters say at a step, as results with messages and the numbers that led to them."""
+"""The verdicts of the tests on counters at a step, with messages and the numbers that led to them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CounterInputs(VerdictInputs):
 
     @property
     def timed(self) -> int:
-        """Count the requests whose time counts: not those of a pod that warmed up, for example."""
+        """The number of requests whose time counts: not those of a pod that warmed up, for example."""
         return self.n - self.tests.total.candidate.untimed
 
 
@@ -50,15 +50,18 @@ def is_worse(limit: GuardLimit, by: CounterInputs) -> bool:
 
 
 def alpha_of_one_test(alpha: float, *, tests: int) -> float:
-    """Bonferroni: the chances of all tests together stay within alpha. Capital is carried over the
-    steps, so a rollout of more steps needs no more.
+    """Return alpha by Bonferroni, so that the chances of all tests together stay within the plan's alpha.
+
+    Capital is carried over the steps, so a rollout of more steps needs no more.
     """
     return alpha / max(1, tests)
 
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """`mine` and `base` are the figures of the candidate and of stable at this step."""
+    """The findings of a guard on counters. `mine` and `base` are the figures of the candidate and of stable at this
+    step.
+    """
 
     limit: GuardLimit
     by: CounterInputs
@@ -96,7 +99,7 @@ class _Findings:
         )
 
     def _describe_no_tokens(self) -> str:
-        """Why the servers will never count what this guard is made of; empty where they do."""
+        """Return why the servers will never count what this guard is made of. Empty if they do."""
         kind, total = self.limit.kind, self.by.tests.total
         if not kind.is_of_tokens or self.by.unknown or not self.by.n:
             return ""
@@ -107,7 +110,7 @@ class _Findings:
         return kind.missing_fact if is_missing else ""
 
     def _measured(self, test: Measured) -> tuple[Verdict, str]:
-        """One reading is enough: what is measured is a fact, not a sample."""
+        """Judge a measured figure. One reading is enough, because it is a fact and not a sample."""
         missing = self.by.unknown or (test.missing if self.mine is None else "")
         if missing := missing or self.describe_no_stable():
             return Verdict.NOT_ENOUGH, missing
@@ -176,7 +179,7 @@ class _Findings:
         return _NO_STABLE if self.limit.max_ratio is not None and self.base is None else ""
 
     def describe_unresolved(self) -> str:
-        """Counters have no bounds."""
+        """Return nothing, because counters have no bounds."""
         return ""
 
     def describe_unequal_load(self) -> str:
@@ -184,7 +187,7 @@ class _Findings:
         return self.by.load.describe_difference() if is_compared and self.by.load else ""
 
     def describe_power(self) -> str:
-        """The smallest regression that would have been detected by what this step has seen."""
+        """Describe the smallest regression that would have been detected by what this step has seen."""
         times = self._smallest_regression()
         if times is None:
             return ", and it is too early to detect any regression"
@@ -212,7 +215,7 @@ class _Findings:
         return power.smallest_regression(traffic, setting, seconds=tests.seconds)
 
     def _statistic(self) -> str:
-        """For people who know statistics, beside the message."""
+        """Return the line beside the message for people who know statistics."""
         limit, by = self.limit, self.by
         seconds = sequential_tests.block_seconds(limit, by.tests)
         text = (

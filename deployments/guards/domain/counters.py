@@ -1,4 +1,4 @@
-"""What one side of a rollout did in some time, and the figures that follow from it."""
+"""The counts of one side of a rollout in some time, and the figures that follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Increases of the server's counters over all pods of one revision."""
+    """The increases of the server's counters over all pods of one revision."""
 
     success: int = 0
     failure: int = 0
@@ -45,7 +45,7 @@ class Sums:
 
     @property
     def busy_ms_of_one(self) -> float | None:
-        """Busy GPU milliseconds of one inference."""
+        """The busy GPU milliseconds of one inference."""
         return self.busy_ms / self.inferences if self.inferences and self.busy_ms else None
 
     @property
@@ -55,11 +55,11 @@ class Sums:
 
     @property
     def token_us(self) -> int:
-        """What requests spent until each of their tokens."""
+        """The sum of the times, in microseconds, that requests waited for each of their tokens."""
         return self.first_token_us + self.later_token_us
 
     def to_json(self) -> dict[str, int]:
-        """Without zeros: most servers are no language models."""
+        """Return the sums as JSON without zeros, since most servers are no language models."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
@@ -68,7 +68,7 @@ _NAMES = tuple(field.name for field in fields(Sums))
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Figures of one side that counters do not contain; None where nothing measures them.
+    """The figures of one side that counters do not contain. None if nothing measures them.
 
     `usd_per_gpu_hour` is for comparing, not an amount that anyone is charged.
     """

@@ -45,7 +45,7 @@ _UNJUDGED: Final = (Verdict.NOT_KNOWN, Verdict.NOT_COMPARABLE)
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """One guard at one time. Numbers are text with their unit, as they are shown."""
+    """The result of one guard at one time. Numbers are text with their unit, as they are shown."""
 
     guard: str
     stable: str
@@ -70,7 +70,7 @@ class GuardResult:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where the candidate's part of the requests lies if the split is right, 0 to 1."""
+    """The band of the candidate's share of requests, 0 to 1, if the split is right."""
 
     low: float
     high: float
@@ -82,8 +82,9 @@ def band(*, weight: int, n: int) -> Band:
 
 
 def mirror_band(*, percent: int, n: int) -> Band:
-    """The band for `n` requests that stable answered. The counters are those of two pods, so when
-    everything is mirrored the band goes beyond 1.
+    """Return the band for `n` requests that stable answered.
+
+    The counters are those of two pods, so when everything is mirrored the band goes beyond 1.
     """
     share = percent / 100
     low, high = e_process.share_band(share=share, n=n, alpha=_SPLIT_ALPHA)
@@ -92,8 +93,9 @@ def mirror_band(*, percent: int, n: int) -> Band:
 
 
 def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
-    """Results that abort the rollout. A wrong split raises an alarm and blocks promotion, but it is
-    the gateway's fault.
+    """Return the results that abort the rollout.
+
+    A wrong split raises an alarm and blocks promotion, but it is the gateway's fault.
     """
     return tuple(
         guard
@@ -103,7 +105,7 @@ def stopping(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
 
 
 def deciding(guards: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
-    """Results that may abort the rollout or block promotion."""
+    """Return the results that may abort the rollout or block promotion."""
     return tuple(guard for guard in guards if not guard.is_dry_run)
 
 
@@ -113,12 +115,12 @@ def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
 
 
 def named(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
-    """Names of the deciding guards with this verdict."""
+    """Return the names of the deciding guards with this verdict."""
     return tuple(guard.guard.lower() for guard in deciding(guards) if guard.verdict == verdict)
 
 
 def describe_unjudged(guards: Sequence[GuardResult]) -> tuple[str, ...]:
-    """For example "lost requests not known"; none when every deciding guard judges this step."""
+    """Describe the deciding guards that do not judge this step ("lost requests not known"). Empty if all do."""
     return tuple(
         f"{guard.guard.lower()} {guard.verdict}"
         for guard in deciding(guards)
@@ -127,7 +129,7 @@ def describe_unjudged(guards: Sequence[GuardResult]) -> tuple[str, ...]:
 
 
 def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]) -> str:
-    """For example "error ratio: pass → fail (12 of 400 requests failed)"; empty when none changed."""
+    """Describe changed verdicts: "error ratio: pass → fail (12 of 400 requests failed)". Empty if none changed."""
     old = {guard.guard: guard.verdict for guard in before}
     new = {guard.guard for guard in after}
     changed = [
@@ -140,7 +142,7 @@ def describe_changes(before: Sequence[GuardResult], after: Sequence[GuardResult]
 
 
 def digest(*, rollout_id: int, step_index: int, phase: str, guards: Sequence[GuardResult]) -> str:
-    """What a decision binds to: the step and every verdict that decides, not the running numbers."""
+    """Return the digest that a decision binds to: the step and every verdict that decides, not the running numbers."""
     bound = {
         "rollout": rollout_id,
         "step": step_index,
@@ -151,7 +153,7 @@ def digest(*, rollout_id: int, step_index: int, phase: str, guards: Sequence[Gua
 
 
 def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> GuardResult:
-    """Judge the requests of both revisions since the step began; None: not known."""
+    """Judge the requests of both revisions since the step began. None means that they are not known."""
     total = None if stable is None or candidate is None else stable + candidate
     if candidate is None or not total:
         return _no_requests(SPLIT, weight, total)
@@ -175,9 +177,10 @@ def judge_split(*, weight: int, stable: int | None, candidate: int | None) -> Gu
 def judge_received(
     *, weight: int, sent_weight: int, counted: tuple[int, int], sent: tuple[int, int]
 ) -> GuardResult | None:
-    """A candidate whose server counts less than its share, although the gateway sent it that share, loses
-    requests on the way. Both pairs are of stable and candidate, each with the candidate's percentage. None:
-    nothing is missing, or the split itself is wrong, which is the gateway's fault.
+    """Judge whether the candidate loses requests: its server counts less than the share that the gateway sent it.
+
+    Both pairs are of stable and candidate, each with the candidate's percentage. None if nothing is missing, or if
+    the split itself is wrong, which is the gateway's fault.
     """
     if not sum(counted) or not sum(sent):
         return None
@@ -204,9 +207,7 @@ def judge_received(
 
 
 def judge_mirror(*, percent: int, stable: int | None, candidate: int | None) -> GuardResult:
-    """As `judge_split` for a shadow: stable answers all requests, some are mirrored to the
-    candidate.
-    """
+    """Judge the split of a shadow: stable answers all requests, and some are mirrored to the candidate."""
     if candidate is None or not stable:
         return _no_requests(MIRROR, percent, stable)
     expected = mirror_band(percent=percent, n=stable)

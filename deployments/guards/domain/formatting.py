@@ -8,7 +8,7 @@ from deployments.guards.domain.limits import GuardLimit
 
 
 def format_limit(limit: GuardLimit, stable: float | None) -> str:
-    """For example "≤ 2.00% and ≤ 1.13% (1.25 times stable)"."""
+    """Format a limit: "≤ 2.00% and ≤ 1.13% (1.25 times stable)"."""
     parts = []
     if limit.max is not None:
         parts.append(f"≤ {limit.kind.format(limit.max)}")

@@ -45,7 +45,7 @@ TAGS: Final = tuple(_TAGS.values())
 
 
 def _taken() -> set[str]:
-    """Names that no query may have: lines of evidence are distinguished by them."""
+    """Return the names that no query may have, because lines of evidence are distinguished by them."""
     others = (*SPLITS, RECEIVED, "Golden answers", "Answers before traffic")
     labels = [kind.label for kind in catalogue.KINDS if kind.reads != Reads.QUERY]
     answers = [kind.label for kind in QUALITY.values()]
@@ -53,7 +53,7 @@ def _taken() -> set[str]:
 
 
 def _tag_of(guard: Any) -> str:
-    """The tag of the union below; an unknown metric is refused as that of a counter."""
+    """Return the tag of the union below. An unknown metric is refused as that of a counter."""
     metric = guard.get("metric") if isinstance(guard, Mapping) else getattr(guard, "metric", None)
     reads = next((kind.reads for kind in catalogue.KINDS if kind.name == metric), Reads.SERVER)
     return _TAGS[LIMITS[reads]]
@@ -69,8 +69,8 @@ _Tagged = Annotated[
 
 
 class PlanGuards(RootModel[tuple[_Tagged, ...]]):
-    """`limits` are on counters of the server or of the gateway, `percentiles` and `queries` on the
-    cluster's Prometheus.
+    """The guards of a plan. `limits` are on counters of the server or of the gateway, `percentiles` and `queries`
+    on the cluster's Prometheus.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -99,12 +99,12 @@ class PlanGuards(RootModel[tuple[_Tagged, ...]]):
         return self
 
     def reading(self, source: Reads) -> tuple[AnyLimits, ...]:
-        """The guards whose numbers come from there."""
+        """Return the guards whose numbers come from the source."""
         return tuple(guard for guard in self.root if guard.kind.reads == source)
 
     @property
     def listed(self) -> tuple[AnyLimits, ...]:
-        """By family, as the form has them."""
+        """The guards by family, as the form has them."""
         return (*self.limits, *self.percentiles, *self.queries)
 
     @property
@@ -129,7 +129,7 @@ class PlanGuards(RootModel[tuple[_Tagged, ...]]):
 
     @property
     def tests(self) -> int:
-        """How many tests share alpha; a dry run decides nothing."""
+        """The number of tests that share alpha. A dry run decides nothing."""
         return sum(guard.tests for guard in self.root if not guard.dry_run)
 
     @property
@@ -143,7 +143,7 @@ class PlanGuards(RootModel[tuple[_Tagged, ...]]):
 
     @property
     def names(self) -> list[str]:
-        """For a sentence: lower case, but a query keeps the name that its author gave it."""
+        """The guards' names for a sentence: in lower case, but a query keeps the name that its author gave it."""
         return [
             guard.label if isinstance(guard, QueryGuard) else guard.label.lower()
             for guard in self.listed

@@ -1,4 +1,4 @@
-"""Which histograms of a cluster's Prometheus count what a percentile guard measures.
+"""The histograms of a cluster's Prometheus that count what a percentile guard measures.
 
 The first source that has both revisions is kept for the rollout. `query` has the placeholders of
 `promql`; of a release that has both the old and the new name of a metric the new one is read.
@@ -20,7 +20,7 @@ _SECONDS: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`scale` makes milliseconds of its unit."""
+    """A query for a histogram. `scale` converts its unit to milliseconds."""
 
     name: str
     label: str

@@ -25,8 +25,10 @@ SIDES: Final = ("stable", "candidate")
 
 @dataclass(frozen=True, slots=True)
 class HistogramState:
-    """`source` is the first that had data and is kept for the rollout; `counts` its counts at the last
-    reading of this step, by side. `problem`: why the last reading of it gave nothing.
+    """One histogram of a rollout. `source` is the first that had data and is kept for the rollout.
+
+    `counts` are its counts at the last reading of this step, by side. `problem` says why the last reading gave
+    nothing.
     """
 
     source: str = ""
@@ -62,13 +64,13 @@ def from_json(stored: Mapping[str, Any]) -> HistogramState:
 def next_step(
     state: HistogramState, guards: Guards, payoff: Payoff, *, block_seconds: float
 ) -> HistogramState:
-    """The state at the beginning of a step: the capital of the tests is that of the rollout."""
+    """Return the state at the beginning of a step; the tests keep the capital of the rollout."""
     tests = percentile_tests.next_step(state.tests, guards, payoff, block_seconds=block_seconds)
     return HistogramState(source=state.source, tests=tests)
 
 
 def queries(state: HistogramState, measure: Measure, sides: Sides) -> list[str]:
-    """For stable and candidate, for each possible source, in the order of `take`."""
+    """Return the queries for stable and candidate, for each possible source, in the order of `take`."""
     return [
         promql.fill(source.query, sides.of(side))
         for source in _sources(state, measure)
@@ -78,7 +80,7 @@ def queries(state: HistogramState, measure: Measure, sides: Sides) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a reading at `at` is tested; `guards` are those of this measure."""
+    """The terms of a reading at `at`. `guards` are those of this measure."""
 
     guards: Guards
     sides: Sides

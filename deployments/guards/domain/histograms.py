@@ -18,7 +18,7 @@ Counts = Mapping[float, int]
 
 
 def instance_counts(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:
-    """Counts per instance and bound; samples that are not buckets are skipped."""
+    """Return the counts per instance and bound. Samples that are not buckets are skipped."""
     by_instance: dict[str, dict[float, float]] = {}
     for sample in samples:
         try:
@@ -31,7 +31,7 @@ def instance_counts(samples: Iterable[Sample], scale: float) -> dict[str, dict[f
 
 
 def increase(before: InstanceCounts, now: InstanceCounts) -> dict[float, int]:
-    """Counts added since `before`; empty when no instance was read twice."""
+    """Return the counts added since `before`. Empty if no instance was read twice."""
     increases: list[dict[float, int]] = []
     for instance in before.keys() & now.keys():
         old, new = before[instance], now[instance]
@@ -42,7 +42,7 @@ def increase(before: InstanceCounts, now: InstanceCounts) -> dict[float, int]:
 
 
 def counted(instances: InstanceCounts) -> dict[float, int]:
-    """All that the instances have counted since they started."""
+    """Return all that the instances have counted since they started."""
     return add(*({b: round(n) for b, n in counts.items()} for counts in instances.values()))
 
 
@@ -64,14 +64,15 @@ def finite_bounds(counts: Counts) -> list[float]:
 
 
 def above(counts: Counts, bound: float) -> int:
-    """How many took longer than the bound, which must be one of theirs. Buckets that were read a
-    moment apart may contradict each other; then none did.
+    """Return how many took longer than the bound, which must be one of theirs.
+
+    Buckets that were read a moment apart may contradict each other; the result is then 0.
     """
     return max(0, total(counts) - counts[bound])
 
 
 def bucket_of(counts: Counts, quantile: float) -> tuple[float, float] | None:
-    """The bucket that the percentile lies in; None without requests."""
+    """Return the bucket that the percentile lies in. None without requests."""
     rank, low = quantile * total(counts), 0.0
     if not total(counts):
         return None

@@ -1,4 +1,4 @@
-"""From what the tests of a guard say to its verdict: one order of questions, whatever was measured.
+"""The verdict of a guard from what its tests say: one order of questions, whatever was measured.
 
 - not enough data: numbers that are missing, and whatever is not decided yet.
 - fail: a sequential test rejects that the candidate is as allowed. The verdict stays for the rollout.
@@ -18,7 +18,7 @@ from deployments.guards.domain.load import PodLoad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictInputs:
-    """`alpha` is what one test may spend. `unknown` says why there are no current numbers."""
+    """The inputs of a verdict. `alpha` is what one test may spend; `unknown` says why there are no current numbers."""
 
     alpha: float
     is_strict: bool
@@ -29,8 +29,8 @@ class VerdictInputs:
 
 
 class Findings(Protocol):
-    """What was observed of one guard at one step, and what its tests say. Each description is empty
-    where there is nothing of that kind to say.
+    """The observations of one guard at one step, and the results of its tests. A description is empty if it does
+    not apply.
     """
 
     @property
@@ -49,30 +49,30 @@ class Findings(Protocol):
         """Whether the observed figure is within the limit, shown or not."""
 
     def describe_observed(self) -> str:
-        """For example "12 of 400 requests failed"."""
+        """Describe what was observed: "12 of 400 requests failed"."""
 
     def describe_regression(self) -> str: ...
 
     def describe_power(self) -> str:
-        """What would have been detected by now."""
+        """Describe what would have been detected by now."""
 
     def describe_no_data(self) -> str:
-        """Why the candidate has no figure."""
+        """Return why the candidate has no figure."""
 
     def describe_few(self) -> str:
-        """How many requests are missing."""
+        """Describe how many requests are missing."""
 
     def describe_no_stable(self) -> str:
-        """Why there is nothing to compare with."""
+        """Return why there is nothing to compare with."""
 
     def describe_unresolved(self) -> str:
-        """Why no number of requests would decide."""
+        """Return why no number of requests would decide."""
 
     def describe_unequal_load(self) -> str: ...
 
 
 def verdict_of(findings: Findings) -> tuple[Verdict, str]:
-    """The verdict and its message."""
+    """Return the verdict and its message."""
     if findings.by.unknown:
         return Verdict.NOT_ENOUGH, findings.by.unknown
     if findings.is_worse:

@@ -18,7 +18,7 @@ MOST_DIFFERENCE: Final = Fraction(3, 2)
 
 
 class LoadDifference(StrEnum):
-    """What a pod of the candidate carries, beside one of stable."""
+    """The load of a candidate's pod compared with one of stable."""
 
     NONE = "none"
     LESS = "less"
@@ -27,7 +27,9 @@ class LoadDifference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodLoad:
-    """`stable` and `candidate` are percentages of the requests. A side without ready pods is not known."""
+    """The load of pods. `stable` and `candidate` are percentages of the requests. A side without ready pods is not
+    known.
+    """
 
     stable: int
     candidate: int
@@ -38,7 +40,7 @@ class PodLoad:
 
     @property
     def ratio(self) -> Fraction | None:
-        """The load of a pod of the candidate over that of one of stable; None: not known."""
+        """The load of a candidate's pod divided by that of one of stable. None if it is not known."""
         if not (self.stable and self.stable_pods and self.candidate_pods):
             return None
         return Fraction(
@@ -48,15 +50,17 @@ class PodLoad:
 
     @property
     def difference(self) -> LoadDifference:
-        """NONE as well where it is not known, or where stable gets no requests to compare with."""
+        """The difference in load. NONE also if it is not known, or if stable gets no requests to compare with."""
         ratio = self.ratio
         if ratio is None or 1 / MOST_DIFFERENCE <= ratio <= MOST_DIFFERENCE:
             return LoadDifference.NONE
         return LoadDifference.LESS if ratio < 1 else LoadDifference.MORE
 
     def describe_difference(self) -> str:
-        """For example "each pod of the candidate gets 19 times fewer requests than one of stable (5% on
-        1 pod, 95% on 1 pod)"; empty without a difference.
+        """Describe the difference in load. Empty if there is none.
+
+        For example "each pod of the candidate gets 19 times fewer requests than one of stable (5% on 1 pod, 95% on
+        1 pod)".
         """
         ratio = self.ratio
         if ratio is None or self.difference == LoadDifference.NONE:

@@ -41,9 +41,10 @@ _NOT_COMPARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """`counts` are those of the last reading, by side and proxy. `problem` says why it gave nothing, and
-    `is_countable` False that no other will. `before` is what stable's part of the last step with one
-    shows, for a step at which it gets nothing.
+    """The state of the test on lost requests. `counts` are those of the last reading, by side and proxy.
+
+    `problem` says why the last reading gave nothing; `is_countable` is False if no later one will give anything.
+    `before` is stable's part of the last step in which it got requests, for a step in which it gets none.
     """
 
     counts: Mapping[str, PassedByProxy] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class GatewayState:
 
     @property
     def sent(self) -> tuple[int, int]:
-        """Requests of this step that the gateway sent to stable and to the candidate."""
+        """The requests of this step that the gateway sent to stable and to the candidate."""
         total = self.tests.total
         return total.stable.requests, total.candidate.requests
 
@@ -90,7 +91,7 @@ def from_json(stored: Mapping[str, Any]) -> GatewayState:
 
 
 def next_step(state: GatewayState, procedure: Procedure, lengths: BlockLengths) -> GatewayState:
-    """The state of a further step: only the capital of its tests is left."""
+    """Return the state of a further step, which keeps only the capital of its tests."""
     stable = state.tests.total.stable
     after = GatewayState(
         tests=sequential_tests.next_step(state.tests, procedure, lengths),
@@ -100,8 +101,10 @@ def next_step(state: GatewayState, procedure: Procedure, lengths: BlockLengths) 
 
 
 def with_lengths(state: GatewayState, lengths: BlockLengths) -> GatewayState:
-    """Lengths come from failures that the server counted: losses may come in bursts where those do not, and
-    nobody counted them before the rollout. So a block is never one reading.
+    """Set the block lengths, of which none is one reading.
+
+    Lengths come from failures that the server counted: losses may come in bursts where those do not, and nobody
+    counted them before the rollout.
     """
     long = replace(lengths, errors=max(LEAST_SECONDS, lengths.errors))
     return replace(state, tests=replace(state.tests, lengths=long))
@@ -110,7 +113,9 @@ def with_lengths(state: GatewayState, lengths: BlockLengths) -> GatewayState:
 def limits_at(
     limits: tuple[GuardLimit, ...], state: GatewayState, *, is_alone: bool
 ) -> tuple[GuardLimit, ...]:
-    """`is_alone`: stable gets no requests, so what it showed before is the reference."""
+    """Return the limits of a step. `is_alone` means that stable gets no requests, so that its recorded figures are
+    the reference.
+    """
     if not is_alone:
         return limits
     recorded = _reference(state)
@@ -137,7 +142,7 @@ def take(
     counts: Mapping[str, PassedByProxy],
     at: datetime,
 ) -> GatewayState:
-    """Update the state by one reading. `counts` by side; a side that no proxy names yet has none."""
+    """Update the state by one reading. `counts` are by side; a side that no proxy names yet has none."""
     known = {proxy for of_side in state.counts.values() for proxy in of_side}
     sums, kept = [], {}
     for side in SIDES:

@@ -33,9 +33,10 @@ class OpenBlock:
 
 @dataclass(frozen=True, slots=True)
 class PercentileTests:
-    """`stable` and `candidate` are the counts of this step. `before` is what stable had counted when
-    the rollout began, `since` what it did since. `bounds` are those of each metric that are bet on,
-    chosen once; `peaks` the highest mean capital of each metric and lane.
+    """The state of the percentile tests. `stable` and `candidate` are the counts of this step.
+
+    `before` is what stable had counted when the rollout began, `since` what it has counted since. `bounds` are
+    those of each metric that are bet on, chosen once; `peaks` the highest mean capital of each metric and lane.
     """
 
     stable: Counts = field(default_factory=dict)
@@ -52,7 +53,7 @@ class PercentileTests:
 
     @property
     def past(self) -> Counts:
-        """Stable's distribution, as far as it is known."""
+        """The distribution of stable, as far as it is known."""
         is_enough = histograms.total(self.since) >= _ENOUGH_OF_ROLLOUT
         return self.since if is_enough else histograms.add(self.before, self.since)
 
@@ -60,7 +61,7 @@ class PercentileTests:
         return self.claims.get(f"{guard.metric} {key}", Claim())
 
     def bound_for(self, limit: float) -> float | None:
-        """The first bound that is not below the limit."""
+        """Return the first bound that is not below the limit."""
         known = histograms.finite_bounds(self.candidate or self.past)
         return next((bound for bound in known if bound >= limit), None)
 
@@ -108,8 +109,9 @@ Guards = tuple[PercentileGuard, ...]
 def next_step(
     tests: PercentileTests, guards: Guards, payoff: Payoff, *, block_seconds: float
 ) -> PercentileTests:
-    """The state at the beginning of a step; the open block counts as it is. Blocks of a histogram are
-    two scrapes long at least, but where stable is calm.
+    """Return the state at the beginning of a step; the open block counts as it is.
+
+    Blocks of a histogram are two scrapes long at least, unless stable is calm.
     """
     closed = _close_block(tests, guards, payoff)
     after = replace(
@@ -126,7 +128,7 @@ def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:
-    """What stable had counted at the first reading of the rollout: its past."""
+    """Store what stable had counted at the first reading of the rollout, which is its past."""
     return tests if tests.before else replace(tests, before=before)
 
 
@@ -170,7 +172,7 @@ def advance(
 
 
 def evidence_of(guard: PercentileGuard, tests: PercentileTests) -> float:
-    """Against the limits, over the rollout: compare it with 1 / the level of one test."""
+    """Return the evidence against the limits over the rollout, to compare with 1 / the level of one test."""
     absolute = 0.0 if guard.max is None else tests.of(guard, "max").evidence
     lane_peaks = [tests.peaks.get(f"{guard.metric} {lane}", 1.0) for lane in ("slow", "fast")]
     return max(absolute, max(lane_peaks) / 2 if guard.max_ratio is not None else 0.0)
@@ -262,7 +264,9 @@ def _bet_reading(
 
 
 def _with_peaks(tests: PercentileTests, guards: Guards, lane: str) -> PercentileTests:
-    """The mean over the bounds; of each the lower capital of its two claims, both to be refuted."""
+    """Update the peaks by the mean over the bounds. Each bound counts with the lower capital of its two claims,
+    because both must be refuted.
+    """
     peaks = dict(tests.peaks)
     for guard in guards:
         capitals = [

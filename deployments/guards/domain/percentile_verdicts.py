@@ -35,8 +35,9 @@ def judge(guard: PercentileGuard, by: PercentileInputs) -> GuardResult:
 
 
 def format_limit(guard: PercentileGuard, tests: PercentileTests | None = None) -> str:
-    """For example "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable"; without tests as the plan
-    states it, before any histogram was read.
+    """Format a limit: "≤ 40 ms (tested at 50 ms) and ≤ 1.25 times stable".
+
+    Without tests it is formatted as the plan states it, before any histogram was read.
     """
     parts = []
     if guard.max is not None:
@@ -50,7 +51,9 @@ def format_limit(guard: PercentileGuard, tests: PercentileTests | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """`mine` and `base` are the buckets of the percentile, of the candidate and of stable."""
+    """The findings of a percentile guard. `mine` and `base` are the buckets of the percentile, of the candidate and
+    of stable.
+    """
 
     guard: PercentileGuard
     by: PercentileInputs
@@ -108,11 +111,11 @@ class _Findings:
 
     @property
     def _bound(self) -> float | None:
-        """Where the absolute limit is tested."""
+        """The bound at which the absolute limit is tested. None without one."""
         return None if self.guard.max is None else self.by.tests.bound_for(self.guard.max)
 
     def describe_observed(self) -> str:
-        """How many requests of each side exceed the bound with the most evidence against it."""
+        """Describe how many requests of each side exceed the bound with the most evidence against it."""
         guard, tests, n = self.guard, self.by.tests, self.by.n
         bound = self._bound
         if guard.max_ratio is not None:
@@ -138,7 +141,7 @@ class _Findings:
         return f"slower than allowed: {self.describe_observed()}"
 
     def describe_power(self) -> str:
-        """Not estimated for histograms."""
+        """Return nothing, because power is not estimated for histograms."""
         return ""
 
     def describe_no_data(self) -> str:
@@ -156,7 +159,7 @@ class _Findings:
         return f"no {self._noun} are in stable's histogram at this step yet"
 
     def describe_unresolved(self) -> str:
-        """Why the bounds of the histogram cannot tell."""
+        """Return why the bounds of the histogram cannot tell. Empty if they can."""
         guard, tests = self.guard, self.by.tests
         if guard.max is not None and self._bound is None:
             return "the limit is above the last bound of the histogram, so it cannot be tested"

@@ -32,7 +32,9 @@ _MOST_MS: Final = 3_600_000
 
 
 class PercentileGuard(BaseModel):
-    """`max` in milliseconds. A ratio does not count what is above stable by `ignore_below` at most."""
+    """A limit on a percentile. `max` is in milliseconds. A ratio ignores what is above stable by `ignore_below` at
+    most.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

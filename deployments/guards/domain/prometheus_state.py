@@ -21,7 +21,7 @@ _UNREAD = HistogramState()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`histograms` by what they count, `watched` by the name of the query."""
+    """The state of guards between readings: `histograms` by what they count, `watched` by the name of the query."""
 
     histograms: Mapping[Measure, HistogramState] = field(default_factory=dict)
     watched: Mapping[str, Watched] = field(default_factory=dict)
@@ -66,8 +66,9 @@ def next_step(
     procedure: Procedure,
     lengths: BlockLengths,
 ) -> State:
-    """The state at the beginning of a step: the capital of the tests is that of the rollout. The
-    procedure is that of the limits on what the gateway counts.
+    """Return the state at the beginning of a step; the tests keep the capital of the rollout.
+
+    The procedure is that of the limits on what the gateway counts.
     """
     histograms = {
         measure: histogram_state.next_step(
@@ -85,7 +86,7 @@ def next_step(
 
 
 def with_lengths(state: State, lengths: BlockLengths) -> State:
-    """The state with blocks of a step that were chosen anew, once more was known of stable."""
+    """Return the state with the blocks of a step chosen anew, once more was known of stable."""
     histograms = {
         measure: replace(of, tests=percentile_tests.with_blocks(of.tests, lengths.means))
         for measure, of in state.histograms.items()

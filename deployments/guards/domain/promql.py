@@ -133,7 +133,7 @@ class QueryGuard(BaseModel):
 
     @property
     def tests(self) -> int:
-        """No sequential test: it spends nothing of alpha."""
+        """The number of sequential tests. A query has none, so it spends nothing of alpha."""
         return 0
 
     def is_breach(self, value: float) -> bool:
@@ -174,7 +174,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was read for one guard at this step. `problem`: why the last time gave no value."""
+    """The readings of one guard's query at this step. `problem` says why the last one gave no value."""
 
     query: str = ""
     value: float | None = None
@@ -215,7 +215,7 @@ def fill(query: str, target: QueryTarget) -> str:
 
 
 def number_of(reading: QueryResult | PrometheusError) -> tuple[float | None, str]:
-    """The one number of the reading, or why there is none."""
+    """Return the one number of the reading, or why there is none."""
     if isinstance(reading, PrometheusError):
         return None, reading.message
     if reading.warnings:
@@ -255,7 +255,7 @@ def take(
 
 
 def judge(guard: QueryGuard, watched: Watched, *, unknown: str = "") -> GuardResult:
-    """`unknown` says why there is no current value."""
+    """Judge a query's readings. `unknown` says why there is no current value."""
     verdict, message = _verdict(guard, watched, unknown)
     return GuardResult(
         guard=guard.name,

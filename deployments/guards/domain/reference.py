@@ -33,8 +33,8 @@ NOT_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`highest` of each metric in its unit as the `value` of its kind; `histograms` in milliseconds, by
-    what they count.
+    """The recorded figures of stable: the `highest` of each metric, in its unit, and `histograms` in milliseconds
+    by what they count.
     """
 
     until: datetime | None = None
@@ -79,7 +79,7 @@ def of(
     histograms: Mapping[Measure, Counts],
     until: datetime,
 ) -> Reference:
-    """The reference from the counts of stable in consecutive blocks of time."""
+    """Build the reference from the counts of stable in consecutive blocks of time."""
     merged = _merged(blocks)
     values = {
         kind.name: [value for sums in merged if (value := kind.value(sums, facts)) is not None]
@@ -95,7 +95,7 @@ def of(
 
 
 def _merged(blocks: Sequence[Sums]) -> list[Sums]:
-    """Neighbours together until each has enough requests; what is left over joins the last."""
+    """Merge neighbours until each block has enough requests; what is left over joins the last."""
     merged: list[Sums] = []
     waiting = NO_SUMS
     for sums in blocks:
@@ -109,7 +109,7 @@ def _merged(blocks: Sequence[Sums]) -> list[Sums]:
 
 
 def absolute(limit: GuardLimit, reference: Reference) -> GuardLimit | None:
-    """The limit without a comparison; None when nothing of it can be tested."""
+    """Return the limit without a comparison. None if nothing of it can be tested."""
     if limit.max_ratio is None:
         return limit
     most = _most(limit, reference)
@@ -120,7 +120,10 @@ def absolute(limit: GuardLimit, reference: Reference) -> GuardLimit | None:
 
 
 def absolute_percentile(guard: PercentileGuard, reference: Reference) -> PercentileGuard | None:
-    """As `absolute`: beside the upper bound of the bucket in which stable's percentile lay."""
+    """Return the guard without a comparison: beside the upper bound of the bucket in which stable's percentile lay.
+
+    None if nothing of it can be tested.
+    """
     if guard.max_ratio is None:
         return guard
     bucket = bucket_of(reference.histogram(guard.kind.measure), guard.kind.quantile)
@@ -133,7 +136,7 @@ def absolute_percentile(guard: PercentileGuard, reference: Reference) -> Percent
 
 
 def described(result: GuardResult, limit: GuardLimit, reference: Reference) -> GuardResult:
-    """The result of an absolute limit, with what stable showed and where the limit comes from."""
+    """Return the result of an absolute limit, with what stable showed and where the limit comes from."""
     value = reference.highest.get(limit.metric)
     if limit.max_ratio is None:
         return replace(result, stable="")
@@ -148,7 +151,7 @@ def described(result: GuardResult, limit: GuardLimit, reference: Reference) -> G
 
 
 def not_recorded(guard: GuardLimit | PercentileGuard) -> GuardResult:
-    """The result of a relative limit without anything to compare with."""
+    """Return the result of a relative limit without anything to compare with."""
     return GuardResult(
         guard=guard.label,
         stable="not recorded",

@@ -35,7 +35,7 @@ _MEANS_NOW, _IDLE_NOW, _ALONE_NOW = "means now", "idle now", "alone now"
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """How a plan tests its limits, and the facts of each side."""
+    """The limits of a plan with their payoff, and the facts of each side."""
 
     limits: tuple[GuardLimit, ...]
     payoff: Payoff = Payoff.CAPPED
@@ -43,7 +43,7 @@ class Procedure:
     candidate: Facts = NO_FACTS
 
     def has_facts(self, name: str) -> bool:
-        """Whether it is known of both sides; nothing is needed without a name."""
+        """Whether the named fact is known of both sides. True for an empty name."""
         return not name or None not in (getattr(self.stable, name), getattr(self.candidate, name))
 
 
@@ -56,8 +56,10 @@ def ratio_test(metric: str) -> str:
 
 
 def next_step(tests: StepTests, procedure: Procedure, lengths: BlockLengths) -> StepTests:
-    """The state at the beginning of a step. The open block ends where the weight changes: it counts
-    as it is, because leaving it out could depend on what it shows.
+    """Return the state at the beginning of a step.
+
+    The open block ends where the weight changes: it counts as it is, because leaving it out could depend on what it
+    shows.
     """
     claims, _ = _bet_blocks(tests, dict(tests.open), procedure, is_cut=True)
     return StepTests(
@@ -76,12 +78,17 @@ def advance(
     load: LoadDifference = LoadDifference.NONE,
     others: int = 0,
 ) -> StepTests:
-    """`is_within_step` False: the interval began before the step, so its split is not the step's.
-    The tests use it all the same; they are valid whatever the traffic weight of each side.
-    `uncut` has the times of pods that still warm up, which `interval` lacks: only the fast lane
-    judges these. None: nothing was left out. Means of another `load` are not compared, but that of a
-    candidate which is grossly slower although its pods have less to do. `others` are requests of stable
-    that are not compared, because a baseline is: they are part of the split.
+    """Update the tests by one interval.
+
+    `is_within_step` False means that the interval began before the step, so its split is not the step's. The tests
+    use it all the same; they are valid whatever the traffic weight of each side.
+
+    `uncut` has the times of pods that still warm up, which `interval` lacks; only the fast lane judges these. None
+    means that nothing was left out.
+
+    Means of another `load` are not compared, except that of a candidate which is grossly slower although its pods
+    have less to do. `others` are requests of stable that are not compared, because a baseline is: they are part of
+    the split.
     """
     whole = interval if uncut is None else uncut
     added = {
@@ -116,7 +123,7 @@ Claimed = tuple[dict[str, Claim], dict[str, OpenBlock]]
 def _bet_blocks(
     tests: StepTests, waiting: dict[str, OpenBlock], procedure: Procedure, *, is_cut: bool
 ) -> Claimed:
-    """The slow lane, by the blocks that are complete."""
+    """Bet the complete blocks in the slow lane."""
     claims, lengths = dict(tests.claims), tests.lengths
     errors = waiting.get(_ERRORS)
     if errors and (is_cut or errors.seconds >= _COMPLETE * lengths.errors):
@@ -138,7 +145,7 @@ def _bet_blocks(
 def _bet_readings(
     claims: dict[str, Claim], waiting: dict[str, OpenBlock], procedure: Procedure, interval: Side
 ) -> Claimed:
-    """The fast lane, by this reading; of means by the last few until they have enough requests."""
+    """Bet this reading in the fast lane; means take the last few readings until they have enough requests."""
     for limit, pair in _pairs(interval, procedure):
         rates.bet_reading(claims, limit.metric, rate_limit(limit), pair)
     for name, is_alone in ((_MEANS_NOW, False), (_IDLE_NOW, False), (_ALONE_NOW, True)):
@@ -152,7 +159,7 @@ def _bet_readings(
 
 
 def _pairs(side: Side, procedure: Procedure) -> list[tuple[GuardLimit, Pair]]:
-    """What happened to how many requests, by limit, where both servers count it."""
+    """Return the counts of both sides for each limit on a rate that both servers count."""
     return [
         (limit, side.pair(limit.kind.test.count))
         for limit in procedure.limits
@@ -161,7 +168,7 @@ def _pairs(side: Side, procedure: Procedure) -> list[tuple[GuardLimit, Pair]]:
 
 
 def _without_throughput(procedure: Procedure) -> Procedure:
-    """Smaller batches take more time of the GPU for each inference, whatever the version."""
+    """Keep only limits on times: smaller batches take more time of the GPU for each inference, whatever the version."""
     limits = tuple(limit for limit in procedure.limits if limit.kind.unit == "ms")
     return replace(procedure, limits=limits)
 
@@ -175,7 +182,7 @@ def _has_means(side: Side, *, is_alone: bool) -> bool:
 def _signs(
     side: Side, procedure: Procedure, *, is_alone: bool, is_gross: bool
 ) -> list[tuple[str, bool]]:
-    """Whether each mean is above its limit, by the name of its test."""
+    """Return by the name of its test whether each mean is above its limit."""
     signs = []
     for limit in procedure.limits:
         if not isinstance(limit.kind.test, Mean):
@@ -203,7 +210,7 @@ def rate_limit(limit: GuardLimit) -> RateLimit:
 
 
 def most_of(limit: GuardLimit, stable: float) -> float | None:
-    """The highest value that the relative limit allows for this value of stable.
+    """Return the highest value that the relative limit allows for this value of stable.
 
     A rate may always be as high as its floor; a mean may always lie `ignore_below` above stable's.
     """
@@ -215,7 +222,7 @@ def most_of(limit: GuardLimit, stable: float) -> float | None:
 
 
 def evidence_of(limit: GuardLimit, tests: StepTests) -> float:
-    """Against the limit, over the rollout: compare it with 1 / the level of one test."""
+    """Return the evidence against the limit over the rollout, to compare with 1 / the level of one test."""
     if limit.kind.is_rate:
         return rates.evidence(tests.claims, limit.metric, rate_limit(limit))
     return max(tests.of(name).evidence for name in _names(limit)) if limit.tests else 0.0

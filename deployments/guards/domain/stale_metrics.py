@@ -18,8 +18,8 @@ _LEAST: Final = timedelta(minutes=2)
 def describe_no_requests(
     *, requests: int, since: datetime, busy_at: datetime | None, now: datetime
 ) -> str:
-    """`requests` reached both revisions from `since` to `busy_at`; empty while more may be
-    expected.
+    """Describe that requests stopped. Empty while more may be expected. `requests` reached both revisions from
+    `since` to `busy_at`.
 
     The server answers and counts nothing: nobody calls, or the gateway passes nothing on.
     """

@@ -1,4 +1,4 @@
-"""What the sequential tests of a rollout on counters store between two readings."""
+"""The state of a rollout's sequential tests on counters between two readings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deployments.guards.domain.counters import NO_SUMS, Sums
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One interval of both sides, or all that a step observed of them."""
+    """The counts of both sides in one interval, or in all that a step observed."""
 
     stable: Sums = NO_SUMS
     candidate: Sums = NO_SUMS
@@ -44,8 +44,10 @@ class OpenBlock:
 
 @dataclass(frozen=True, slots=True)
 class StepTests:
-    """`total` and `split` are of the present step; `split` leaves out what may have been sent with
-    the weight before. The capital of `claims` is that of the rollout.
+    """The state of the tests at a step. `total` and `split` are of the present step; `split` leaves out what may
+    have been sent with the weight before.
+
+    The capital of `claims` is that of the rollout.
     """
 
     total: Side = field(default_factory=Side)

@@ -36,8 +36,10 @@ from deployments.guards.domain.step_tests import StepTests
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a plan judges at a step. `alpha` is what one test may spend. `recorded` is what stable showed
-    before, for a step at which it gets no requests, else None; `load` None: there is no stable side.
+    """The terms by which a plan judges at a step. `alpha` is what one test may spend.
+
+    `recorded` is what stable showed before, for a step in which it gets no requests, else None. `load` is None if
+    there is no stable side.
     """
 
     alpha: float
@@ -50,8 +52,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class StepReadings:
-    """What was read at a step. `unknown` says of each source why there are no current numbers, of each
-    histogram by what it counts, and of each query by its name; `warming` why times are not judged yet.
+    """The readings at a step. `unknown` says of each source why there are no current numbers, of each histogram by
+    what it counts, and of each query by its name.
+
+    `warming` says why times are not judged yet.
     """
 
     counters: StepTests = field(default_factory=StepTests)
@@ -68,7 +72,7 @@ class StepReadings:
 
 
 def judge(guards: PlanGuards, readings: StepReadings, terms: Terms) -> tuple[GuardResult, ...]:
-    """One result for each guard, by source and in the order of the plan."""
+    """Return one result for each guard, by source and in the order of the plan."""
     return tuple(
         replace(_judge(guard, readings, terms), is_dry_run=guard.dry_run)
         for source in Reads
@@ -77,7 +81,7 @@ def judge(guards: PlanGuards, readings: StepReadings, terms: Terms) -> tuple[Gua
 
 
 def format_limit(guard: AnyLimits) -> str:
-    """The limit as the plan states it, before anything was read."""
+    """Format the limit as the plan states it, before anything was read."""
     if isinstance(guard, GuardLimit):
         return formatting.format_limit(guard, None)
     if isinstance(guard, PercentileGuard):

@@ -22,8 +22,9 @@ _MOST_OWED: Final = 1000
 
 
 def without(sums: Sums, owed: int) -> tuple[Sums, int]:
-    """What is left for users, and how many are still to be taken off: one that was answered moments
-    ago may be in the next reading only.
+    """Subtract synthetic requests. Return what is left for users, and how many are still to be subtracted.
+
+    One that was answered moments ago may be in the next reading only.
     """
     taken = min(owed, sums.success)
     left = min(_MOST_OWED, owed - taken)

@@ -41,7 +41,7 @@ class ProviderTokens(AccessKind):
     curl_arguments = '-H "x-api-key: $KEY" '
 
     def security(self, callers: Callers) -> Mapping[str, Any]:
-        """Without any claim value nobody is served."""
+        """Return the JWT provider and the authorization rules. Nobody is served if no claim value is listed."""
         issuer = callers.issuer
         if issuer is None:
             raise ValueError("Callers with tokens need the issuer of the tokens.")

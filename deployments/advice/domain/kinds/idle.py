@@ -14,7 +14,7 @@ TITLE: Final = "Idle deployment"
 
 
 def decide(facts: DeploymentFacts) -> Saving | None:
-    """Every hour must be known: one that was not read may have had requests."""
+    """Advise to stop an idle deployment. Every hour must be known: one that was not read may have had requests."""
     week = facts.last_week()
     if not facts.runs_always or not all(hour.is_quiet for hour in week):
         return None

@@ -36,7 +36,7 @@ _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What both kinds need. `busy` is the GPU time of the busiest hour, in replicas."""
+    """Facts for both kinds of advice. `busy` is the GPU time of the busiest hour, in replicas."""
 
     price: Decimal
     queue: Queue
@@ -46,8 +46,10 @@ class _Known:
 
 
 def decide_batches(facts: DeploymentFacts) -> Saving | None:
-    """Also the items that wait now go into one batch. Of what they take then, nothing was measured: each item
-    after the first is taken to need half of the first one's time.
+    """Advise larger batches on fewer replicas. Items that wait now are assumed to join the batch.
+
+    The time of a larger batch was not measured: each item after the first is assumed to take half of the first
+    one's time.
     """
     known = _known(facts)
     largest = _largest_batch(facts, known.queue) if known else 0
@@ -83,7 +85,7 @@ def decide_batches(facts: DeploymentFacts) -> Saving | None:
 
 
 def decide_instances(facts: DeploymentFacts) -> Saving | None:
-    """As many instances as now on fewer GPUs, where these have the time and the memory."""
+    """Advise running the present number of instances on fewer GPUs, if these have the time and the memory."""
     known = _known(facts)
     if known is None or decide_batches(facts) is not None:
         return None
@@ -111,7 +113,9 @@ def decide_instances(facts: DeploymentFacts) -> Saving | None:
 
 
 def _known(facts: DeploymentFacts) -> _Known | None:
-    """None where requests do not wait long, or a fact is missing. Counters are those of the first model only."""
+    """Collect the facts for both kinds of advice; counters cover only the first model. None if requests do not wait
+    long, the deployment is out of scope or a fact is missing.
+    """
     spec, queue = facts.spec, queueing.measure(facts)
     if spec.engine not in ONNX_ENGINES or spec.additional_models or spec.triton.sequence:
         return None
@@ -131,7 +135,7 @@ def _known(facts: DeploymentFacts) -> _Known | None:
 
 
 def _largest_batch(facts: DeploymentFacts, queue: Queue) -> int:
-    """0 where batches are no larger after a change of the settings."""
+    """Return the largest batch that a change of the settings allows. 0 if it would allow no larger batches."""
     batching, of_version = facts.spec.batching, facts.max_batch_size
     chosen = batching.max_batch_size or of_version
     if not batching.is_dynamic:
@@ -145,7 +149,7 @@ def _batch_then(queue: Queue, largest: int) -> int:
 
 
 def _time_of_item(batch: float) -> float:
-    """Of one in a batch, where 1 is the time of an item alone: (1 + (batch - 1) / 2) / batch."""
+    """Return the time per item in a batch, where 1 is the time of an item alone: (1 + (batch - 1) / 2) / batch."""
     return (batch + 1) / (2 * batch)
 
 

@@ -52,9 +52,7 @@ class Group:
 def decide(
     team: Mapping[int, DeploymentFacts], own: Own, *, declined: Collection[int] = ()
 ) -> Iterator[Group]:
-    """`own` is the advice on each deployment alone; a group that saves less than that of its members is none.
-    `declined` take no part.
-    """
+    """Yield the groups that save more than their members' own advice (`own`). `declined` deployments take no part."""
     alike: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
     for key, facts in team.items():
         if key in declined or idle.CODE in own.get(key, {}):
@@ -69,7 +67,7 @@ def decide(
 
 
 def _together(members: Sequence[_Member]) -> Iterator[list[_Member]]:
-    """Members that one Triton can serve, the one that stays first. The fewest clients move."""
+    """Yield members that one Triton can serve, the one that stays first, so that the fewest clients move."""
     left = sorted(members, key=lambda one: (-_requests(one.facts), one.facts.name))
     hosts = list(left)
     while hosts:
@@ -82,7 +80,7 @@ def _together(members: Sequence[_Member]) -> Iterator[list[_Member]]:
 
 
 def _is_small(facts: DeploymentFacts) -> bool:
-    """One replica at any time, whose GPU is little used."""
+    """Whether the deployment is one fixed replica on one little-used GPU, and may move to another Triton."""
     spec, utilisation = facts.spec, mean_utilisation(facts.last_week())
     is_one = spec.min_replicas == spec.max_replicas == 1 and spec.gpus == 1 and spec.nodes == 1
     if not is_one or spec.scaling.kind != FIXED or spec.engine not in ONNX_ENGINES:
@@ -95,7 +93,7 @@ def _is_small(facts: DeploymentFacts) -> bool:
 
 
 def _surroundings(facts: DeploymentFacts) -> tuple[str, ...]:
-    """What pods of one deployment have in common."""
+    """Return the settings that two deployments must share so that one pod can serve both."""
     spec = facts.spec
     return (
         facts.cluster,
@@ -111,7 +109,10 @@ def _surroundings(facts: DeploymentFacts) -> tuple[str, ...]:
 
 
 def _guests(host: _Member, others: Sequence[_Member]) -> list[_Member]:
-    """As many as fit beside it: in memory, in GPU time, and by the rules of a spec."""
+    """Return the members that fit beside the host, up to the largest number of additional models.
+
+    They fit if memory, GPU time and the rules of a spec allow it. Members with additional models are skipped.
+    """
     taken: list[_Member] = []
     for other in others:
         facts = other.facts
@@ -137,7 +138,7 @@ def _need(members: Sequence[_Member]) -> Need:
 
 
 def _busiest(members: Sequence[_Member]) -> float:
-    """GPU time of all together in their busiest hour, as a part of it."""
+    """Return the GPU time of all together in their busiest hour, as a part of it."""
     sums: dict[object, int] = defaultdict(int)
     for one in members:
         for hour in one.facts.last_week():

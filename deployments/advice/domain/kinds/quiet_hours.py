@@ -26,7 +26,7 @@ _MIDNIGHT: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `start` to `end` o'clock UTC on these days; Monday is 0."""
+    """A weekly window from `start` to `end` o'clock UTC on `days`; Monday is 0."""
 
     start: int
     end: int
@@ -71,7 +71,7 @@ def decide_office_hours(facts: DeploymentFacts) -> Saving | None:
 
 
 def decide_scale_to_zero(facts: DeploymentFacts) -> Saving | None:
-    """Whole hours without requests, less the time that a replica stays after the last request."""
+    """Advise scale to zero. Each pause without requests counts less the cooldown and a cold start."""
     kind = _waking_kind(facts)
     if kind is None or facts.cold_start_seconds is None or not _can_be_scaled(facts):
         return None
@@ -102,7 +102,7 @@ def decide_scale_to_zero(facts: DeploymentFacts) -> Saving | None:
 
 
 def smallest_window(used: Collection[Hour]) -> Window | None:
-    """The hours of the day and days of the week that cover every used hour."""
+    """Return the smallest window that covers every used hour. None if no hour is used."""
     if not used:
         return None
     days = tuple(sorted({hour.start.weekday() for hour in used}))
@@ -111,7 +111,7 @@ def smallest_window(used: Collection[Hour]) -> Window | None:
 
 
 def quiet_stretches(hours: Iterable[Hour]) -> list[int]:
-    """Lengths of runs of hours without requests."""
+    """Return the lengths of runs of hours without requests."""
     lengths, length = [], 0
     for hour in hours:
         if hour.is_quiet:
@@ -172,7 +172,9 @@ def _is_charged(facts: DeploymentFacts, hours: int) -> bool:
 
 
 def _waking_kind(facts: DeploymentFacts) -> str | None:
-    """What can start a pod at the first request, as the rules of the spec have it."""
+    """Return the kind of scaling that can start a pod at the first request under the spec's rules. None if the
+    cluster has none.
+    """
     if not facts.has("scale-to-zero"):
         return None
     if facts.has(KNATIVE) and facts.spec.engine in KSERVE_ENGINES:
@@ -185,7 +187,7 @@ def _clock(hour: int) -> str:
 
 
 def _cron_days(days: tuple[int, ...]) -> str:
-    """Cron counts from Sunday, 0."""
+    """Return the days as cron counts them, from Sunday as 0."""
     if days == (0, 1, 2, 3, 4):
         return "1-5"
     return "*" if len(days) == 7 else ",".join(str((day + 1) % 7) for day in days)

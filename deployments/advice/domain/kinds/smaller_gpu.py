@@ -57,7 +57,9 @@ def decide_shared(facts: DeploymentFacts) -> Saving | None:
 
 
 def decide_instance(facts: DeploymentFacts) -> Saving | None:
-    """A whole GPU of another type, whose speed is not known: only where there is much to spare."""
+    """Advise a whole GPU of another type. Its speed is not known, so only deployments with much to spare get this
+    advice.
+    """
     return _decide(facts, INSTANCE, lambda _: _is_underused(facts))
 
 
@@ -105,7 +107,7 @@ def _decide(
 def _cheapest(
     facts: DeploymentFacts, kinds: Sequence[ShareKind], is_enough: Callable[[Choice], bool]
 ) -> Choice | None:
-    """The cheapest of the ranking that has the memory, free capacity, and costs less than now."""
+    """Return the cheapest choice of the ranking that has the memory and free capacity, and costs less than now."""
     now = (facts.spec.instance_type, facts.spec.gpu_resource, facts.spec.gpus)
     fitting = [
         choice
@@ -141,7 +143,7 @@ def _is_underused(facts: DeploymentFacts) -> bool:
 
 
 def _slice_is_enough(facts: DeploymentFacts, choice: Choice) -> bool:
-    """The busiest hour fits the compute slices at 70% utilisation."""
+    """Whether the busiest hour fits the compute slices at 70% utilisation."""
     profile = _COMPUTE.search(choice.offer.gpu_resource)
     if profile is None or not _is_underused(facts) or facts.spec.gpu_resource != "nvidia.com/gpu":
         return False

@@ -15,7 +15,7 @@ TITLE: Final = "Spot nodes"
 
 
 def decide(facts: DeploymentFacts) -> Saving | None:
-    """Production with one replica does not tolerate it: a reclaimed node is an outage."""
+    """Advise spot nodes. Production with one replica does not tolerate them: a reclaimed node is an outage."""
     price, spot, replicas = facts.replica_amount, facts.spot, facts.spec.min_replicas
     if facts.spec.placement.capacity != capacity_types.ON_DEMAND or facts.spec.nodes > 1:
         return None

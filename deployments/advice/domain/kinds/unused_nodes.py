@@ -15,7 +15,7 @@ TITLE: Final = "Unused node"
 
 
 def decide(facts: NodeFacts) -> Saving | None:
-    """Sealed hours only: in an hour that is not sealed, somebody may hold it."""
+    """Advise on a node without use. Only sealed hours count: in an hour that is not sealed, somebody may hold it."""
     price = facts.usd_per_hour_amount
     if price is None or facts.held_hours or facts.idle_hours < WEEK_HOURS:
         return None

@@ -18,7 +18,7 @@ KIND: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """Messages of what failed, and whether anything was judged at all."""
+    """The messages of what failed, and whether anything was judged at all."""
 
     failed: tuple[str, ...]
     is_judged: bool

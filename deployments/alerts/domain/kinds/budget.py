@@ -22,7 +22,7 @@ _URGENT: Final = (
 
 
 def decide(crossed: Collection[str]) -> Finding:
-    """`crossed` are the thresholds of this month and budget that were notified."""
+    """Decide on a team's budget. `crossed` are the thresholds of this month and budget that were notified."""
     for threshold, message in _URGENT:
         if threshold in crossed:
             return Finding(is_firing=True, message=message)

@@ -15,7 +15,7 @@ KIND: Final = Kind(
 
 
 def decide(anomaly: Anomaly | None) -> Finding:
-    """Of yesterday; None: it was as usual, or too few days are known to say what is."""
+    """Decide on yesterday's anomaly. None means that the cost was as usual, or that too few days are known to tell."""
     if anomaly is None or not anomaly.is_rise:
         return Finding(is_firing=False)
     return Finding(

@@ -17,14 +17,14 @@ OPENS_AT_PERCENT: Final = 95
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """`peak_mib` of this revision on a GPU of its own."""
+    """The peak memory of a revision on a GPU of its own, in MiB."""
 
     peak_mib: int
     gpu_mib: int
 
 
 def decide(facts: MemoryFacts | None) -> Finding:
-    """A peak never falls: the alert ends with the revision."""
+    """Decide on the peak memory. A peak never falls, so the alert ends with the revision."""
     if facts is None or facts.gpu_mib <= 0:
         return Finding(None)
     percent = 100 * facts.peak_mib / facts.gpu_mib

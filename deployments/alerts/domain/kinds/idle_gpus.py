@@ -21,8 +21,9 @@ _LEAST: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class IdleFacts:
-    """`gpus` that it holds now. Of the last 24 hours, in how many it was read, and for what part of that a GPU
-    was busy.
+    """The `gpus` that a deployment holds now, and its use of them in the last 24 hours.
+
+    `known_hours` is in how many of them it was read, `busy_share` for what part of those a GPU was busy.
     """
 
     gpus: float

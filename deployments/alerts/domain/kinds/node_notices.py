@@ -35,7 +35,9 @@ class NodeFacts:
 
 
 def decide_reclaim(nodes: Sequence[NodeFacts]) -> Finding:
-    """Removals of nodes that are not spot are routine, such as a consolidation, and no alert."""
+    """Decide on nodes about to be reclaimed. Removals of nodes that are not spot, such as a consolidation, are
+    routine and no alert.
+    """
     return _decide(nodes, _is_reclaimed)
 
 

@@ -21,7 +21,7 @@ LEAST_READINGS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class QueueFacts:
-    """Of the readings of the last five minutes of all replicas."""
+    """The queue depth over the last five minutes' readings of all replicas."""
 
     lowest: int
     mean: float

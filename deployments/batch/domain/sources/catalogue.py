@@ -13,6 +13,6 @@ KINDS: Final[tuple[QueueKind, ...]] = (RedisKind(), SqsKind(), KafkaKind())
 
 
 def kind_of(address: str) -> QueueKind | None:
-    """None: it is no address of a queue."""
+    """Return the kind of queue of an address. None if it is not the address of a queue."""
     text = address.strip().lower()
     return next((kind for kind in KINDS if text.startswith(kind.schemes)), None)

@@ -1,4 +1,6 @@
-"""What queue workers take from a source: a part of their program (program.py). Bodies and fields are bytes."""
+"""The messages that queue workers take from a source: a part of their program (program.py). Bodies and fields are
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ class SourceError(Exception):
 
 
 class Message:
-    """`deliveries` counts this one: above 1 another worker had it. `handle` is how the source finds it again."""
+    """A message of a queue. `deliveries` includes this one: above 1 another worker had it. `handle` is how the
+    source finds it again.
+    """
 
     def __init__(
         self, number: str, fields: dict[str, bytes], deliveries: int, handle: Any = None
@@ -25,7 +29,9 @@ class Message:
 
 
 def fields_of(message: Message) -> dict[str, bytes]:
-    """A BODY is a request of the inference protocol, or a JSON object with a value for each input."""
+    """Return the fields of a message. A BODY is a request of the inference protocol, or a JSON object with a value
+    for each input.
+    """
     if BODY not in message.fields:
         return message.fields
     body = message.fields[BODY]
@@ -39,7 +45,7 @@ def fields_of(message: Message) -> dict[str, bytes]:
 
 
 def cell_of(value: Any) -> str:
-    """As a cell of CSV has it: a list of one is its value."""
+    """Convert a value to a cell of CSV. A list with one value counts as that value."""
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else json.dumps(value)

@@ -13,7 +13,7 @@ MAX_MESSAGE_BYTES = 1 << 20
 
 
 def body_of(message: Message, columns: Any) -> bytes:
-    """The request of the inference protocol. Raises BadRow."""
+    """Build the request of the inference protocol from a message. Raises BadRow."""
     if sum(map(len, message.fields.values())) > MAX_MESSAGE_BYTES:
         raise BadRow(f"the message is larger than {MAX_MESSAGE_BYTES:,} bytes")
     fields = fields_of(message)

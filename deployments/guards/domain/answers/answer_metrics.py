@@ -1,4 +1,4 @@
-"""What a service may post about its model's answers, and how one batch is summed up.
+"""The metrics that a service may post about its model's answers, and the sums of one batch.
 
     labels        the label of each answer
     lengths       how long each answer is, in what unit the service likes
@@ -62,7 +62,9 @@ QualityMetric = Literal[
 
 @dataclass(frozen=True, slots=True)
 class QualityKind:
-    """`figure` is what is limited. `default` None: off unless the plan sets a limit."""
+    """A kind of model-quality guard. `figure` is what is limited; `default` None means off unless the plan sets a
+    limit.
+    """
 
     label: str
     figure: str
@@ -79,7 +81,9 @@ QUALITY: Final[Mapping[QualityMetric, QualityKind]] = {
 
 
 def sum_up(kind: Kind, values: object) -> Summary:
-    """Raises Rejected, naming what is wrong. Embeddings are read by `unit_vectors`."""
+    """Sum up one batch of posted values. Raises Rejected, naming what is wrong. Embeddings are read by
+    `unit_vectors`.
+    """
     listed = _listed(values)
     if kind in (Kind.LABELS, Kind.INPUT_LABELS):
         return _labels(listed)
@@ -92,7 +96,7 @@ def sum_up(kind: Kind, values: object) -> Summary:
 
 
 def unit_vectors(values: object) -> list[list[float]]:
-    """All of one size and of length 1. Raises Rejected."""
+    """Scale vectors of one size to length 1. Raises Rejected."""
     rows = _listed(values)
     sizes = {len(row) if isinstance(row, list) else 0 for row in rows}
     size = next(iter(sizes))
@@ -111,7 +115,7 @@ def sum_vectors(vectors: Sequence[Sequence[float]], size: int) -> tuple[float, .
 
 
 def distances(vectors: Sequence[Sequence[float]], centre: Sequence[float]) -> Mapping[str, int]:
-    """Counts per bucket of the cosine distance to the centre, in steps of 0.005."""
+    """Count the cosine distances to the centre per bucket, in steps of 0.005."""
     values = (two_sample_tests.cosine_distance(vector, centre) for vector in vectors)
     return Counter(f"{round(value * _DISTANCE_STEPS) / _DISTANCE_STEPS:.3f}" for value in values)
 
@@ -132,7 +136,7 @@ def _lengths(values: Sequence[Any]) -> Summary:
 
 
 def _bucket(length: int) -> int:
-    """Two leading digits: 0 to 99 as they are, 1,234 as 1,200."""
+    """Round to two leading digits: 0 to 99 stay as they are, 1,234 becomes 1,200."""
     step: int = 10 ** max(0, len(str(length)) - 2)
     return length // step * step
 

@@ -48,7 +48,7 @@ _TESTS: Final = {
 def judge(
     kind: Kind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
 ) -> GuardResult:
-    """One summary for each window of time, the same windows of both sides, oldest first."""
+    """Judge one summary for each window of time, the same windows of both sides, the oldest first."""
     sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
     look = statistics.interim_look(min(sizes), alpha=ALPHA)
     if look is None:

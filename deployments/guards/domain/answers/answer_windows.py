@@ -23,7 +23,7 @@ _MOST_WINDOWS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One posted batch: the key of its row, when it came, and from which side."""
+    """A posted batch: the key of its row, when it was posted, and from which side."""
 
     key: int
     at: datetime
@@ -35,7 +35,7 @@ def window_of(at: datetime) -> int:
 
 
 def windows(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list[int]]]:
-    """The keys of stable's and the candidate's rows in each window that is over, oldest first."""
+    """Return the keys of stable's and the candidate's rows in each window that is over, the oldest first."""
     by_window: dict[int, tuple[list[int], list[int]]] = {}
     for row in rows:
         sides = by_window.setdefault(window_of(row.at), ([], []))
@@ -47,7 +47,7 @@ def windows(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list
 
 
 def common(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list[int]]]:
-    """The windows that both sides have."""
+    """Return the windows that both sides have."""
     return [sides for sides in windows(rows, now=now) if all(sides)][:_MOST_WINDOWS]
 
 
@@ -61,7 +61,7 @@ def merge(rows: Sequence[Summary]) -> Summary:
 def up_to(
     stable: Sequence[Summary], candidate: Sequence[Summary], size: int
 ) -> tuple[Summary, Summary]:
-    """Both sides over the first windows in which each has at least `size` values."""
+    """Return both sides over the first windows in which each has at least `size` values."""
     taken = 0
     sums = [0, 0]
     longest = max(len(stable), len(candidate))

@@ -30,14 +30,16 @@ class InterimLook:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`effect` is what the limit bounds; `p` is the chance of such samples if there is no change."""
+    """The result of a test. `effect` is what the limit bounds; `p` is the chance of such samples if there is no
+    change.
+    """
 
     effect: float
     p: float
 
 
 def interim_look(n: int, *, alpha: float) -> InterimLook | None:
-    """The latest look that samples of at least `n` allow; None before the first."""
+    """Return the latest look that samples of at least `n` allow. None before the first."""
     if n < FIRST:
         return None
     number = min(LAST_LOOK, (n // FIRST).bit_length() - 1)
@@ -53,15 +55,19 @@ def add(batches: Sequence[Counts]) -> dict[str, int]:
 
 
 def compare_labels(stable: Counts, candidate: Counts) -> Compared:
-    """Jensen-Shannon distance (Lin 1991; Endres and Schindelin 2003), in bits to the power 1/2, so
-    0 to 1; chi-square test of homogeneity (Pearson 1900) with rare labels put together.
+    """Compare labels by the Jensen-Shannon distance (Lin 1991; Endres and Schindelin 2003) and a chi-square test of
+    homogeneity (Pearson 1900).
+
+    The distance is in bits to the power 1/2, so 0 to 1. The test puts rare labels together.
     """
     return Compared(_jensen_shannon(stable, candidate), _chi_square_p(stable, candidate))
 
 
 def compare_ordered(stable: Counts, candidate: Counts) -> Compared:
-    """Kolmogorov-Smirnov on counts whose names are numbers: the largest distance between the two
-    distribution functions, and its asymptotic p (Stephens 1970). Ties make it conservative.
+    """Compare counts whose names are numbers by Kolmogorov-Smirnov.
+
+    The effect is the largest distance between the two distribution functions, with its asymptotic p (Stephens
+    1970). Ties make it conservative.
     """
     n, m = sum(stable.values()), sum(candidate.values())
     below = [0, 0]
@@ -75,8 +81,8 @@ def compare_ordered(stable: Counts, candidate: Counts) -> Compared:
 
 
 def compare_failures(stable: tuple[int, int], candidate: tuple[int, int]) -> Compared:
-    """(failed, all) of each side: the increase in failure rate, and Fisher's exact test (1922) of
-    the candidate failing more often.
+    """Compare (failed, all) of each side: the increase in failure rate, and Fisher's exact test (1922) of the
+    candidate failing more often.
     """
     rise = candidate[0] / candidate[1] - stable[0] / stable[1]
     return Compared(rise, 1.0 if rise <= 0 else _hypergeometric_tail(stable, candidate))
@@ -96,7 +102,7 @@ def mean(counts: Counts) -> float:
 
 
 def cosine_distance(first: Sequence[float], second: Sequence[float]) -> float:
-    """1 - cos of the angle; 1 where either vector has no direction."""
+    """Return 1 - cos of the angle. 1 if either vector has no direction."""
     length = math.hypot(*first) * math.hypot(*second)
     if not length:
         return 1.0
@@ -137,8 +143,9 @@ def _chi_square_p(first: Counts, second: Counts) -> float:
 
 
 def chi_square_tail(x: float, degrees: int) -> float:
-    """P(X >= x), by the recurrence of the incomplete gamma function over whole and half numbers
-    (Abramowitz and Stegun 26.4.4, 26.4.5)."""
+    """Return P(X >= x), by the recurrence of the incomplete gamma function over whole and half numbers (Abramowitz
+    and Stegun 26.4.4, 26.4.5).
+    """
     if x <= 0:
         return 1.0
     half = x / 2
@@ -160,7 +167,7 @@ def _kolmogorov(x: float) -> float:
 
 
 def _hypergeometric_tail(stable: tuple[int, int], candidate: tuple[int, int]) -> float:
-    """P(at least as many of the failures fall on the candidate), all splits being equally likely."""
+    """Return P(at least as many of the failures fall on the candidate), all splits being equally likely."""
     failures, drawn = stable[0] + candidate[0], candidate[1]
     rest = stable[1] + candidate[1] - failures
     start = candidate[0]

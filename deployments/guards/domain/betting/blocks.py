@@ -1,4 +1,4 @@
-"""How long a block of the slow lane is: long enough that blocks do not remember each other.
+"""The length of a block of the slow lane: long enough that blocks do not remember each other.
 
 A block is one trial of the slow lane (`lanes`). Its length is chosen before a step from what the
 stable revision did in the hour before, so that it cannot depend on the candidate:
@@ -50,8 +50,10 @@ History = Sequence[Series]
 
 @dataclass(frozen=True, slots=True)
 class BlockLengths:
-    """Seconds of a block of failures and of means; CALM is one reading. `spread` is the standard
-    deviation of the logarithm of stable's block means, None where the history does not show it.
+    """The seconds of a block of failures and of means; CALM is one reading.
+
+    `spread` is the standard deviation of the logarithm of stable's block means, None if the history does not show
+    it.
     """
 
     errors: float = DEFAULT_SECONDS
@@ -71,7 +73,7 @@ class BlockLengths:
         return asdict(self)
 
     def describe(self, seconds: float) -> str:
-        """For the tooltip of a verdict."""
+        """Describe the block length for the tooltip of a verdict."""
         if not self.is_from_history:
             return f"blocks of {seconds:g} s, for lack of history"
         return "one block for each reading" if seconds == CALM else f"blocks of {seconds:g} s"
@@ -82,8 +84,8 @@ def from_json(stored: Mapping[str, Any] | None) -> BlockLengths:
 
 
 def choose(history: History, minutes: Series = (), *, step_seconds: float = 0.0) -> BlockLengths:
-    """The block lengths of a step from stable's last hour, so far as it was read, and from what all of its pods
-    did in each of the last minutes.
+    """Choose the block lengths of a step from stable's last hour, as far as it was read, and from what all of its
+    pods did in each of the last minutes.
     """
     halves = _halves(history)
     seconds = float(len(halves[0]) * SLOT_SECONDS if halves else 0)
@@ -102,12 +104,12 @@ def choose(history: History, minutes: Series = (), *, step_seconds: float = 0.0)
 
 
 def of_histogram(seconds: float) -> float:
-    """The length of a block of a histogram, where one of means has so many seconds."""
+    """Return the length of a histogram's block in seconds, given the length of a block of means."""
     return CALM if seconds == CALM else max(_LEAST_OF_HISTOGRAM, seconds)
 
 
 def _halves(history: History) -> list[list[Slot]]:
-    """One series, or with two pods or more those of two halves of the pods."""
+    """Return one series, or with two pods or more those of two halves of the pods."""
     busy = [series for series in history if any(slot.requests for slot in series)]
     halves = [_sum(group) for group in (busy[::2], busy[1::2]) if group]
     if len(halves) < 2:
@@ -122,7 +124,7 @@ def _sum(group: Sequence[Series]) -> list[Slot]:
 
 
 def _blocks(halves: Sequence[Series], seconds: float) -> list[tuple[Slot, ...]]:
-    """The halves of each whole block."""
+    """Return the halves of each whole block."""
     size = max(1, round(seconds / SLOT_SECONDS))
     starts = range(0, len(halves[0]) - size + 1, size)
     return [tuple(sum(half[at : at + size], Slot()) for half in halves) for at in starts]
@@ -140,7 +142,7 @@ def _log_mean(slot: Slot) -> float | None:
 
 
 def _values(halves: Sequence[Series], seconds: float, figure: Figure) -> list[float]:
-    """The figure of each block, or the difference of the halves; blocks without it are left out."""
+    """Return the figure of each block, or the difference of the halves. Blocks without it are left out."""
     values = []
     for block in _blocks(halves, seconds):
         figures = [figure(slot) for slot in block]
@@ -170,18 +172,20 @@ def _are_errors_calm(halves: Sequence[Series]) -> bool:
 
 
 def _are_means_calm(halves: Sequence[Series]) -> bool:
-    """The test of means is a test of signs, so how far apart they lie does not matter."""
+    """Whether means show no memory. The test of means is a test of signs, so how far apart they lie does not matter."""
     return all(not _has_memory(halves, seconds, _log_mean) for seconds in _CALM_SCALES)
 
 
 def _has_memory(halves: Sequence[Series], seconds: float, figure: Figure) -> bool:
-    """Also where too few blocks have the figure to tell."""
+    """Whether blocks of this length remember each other. True also if too few blocks have the figure to tell."""
     values = _values(halves, seconds, figure)
     return len(values) < _LEAST_BLOCKS or lag_1(values) >= most_lag(len(values))
 
 
 def most_lag(count: int) -> float:
-    """Independent values stay below it in 97 of 100 cases; of a dozen in three of four."""
+    """Return the lag-1 autocorrelation below which independent values stay in 97 of 100 cases; of a dozen values in
+    three of four.
+    """
     return min(MOST_LAG, 2 / math.sqrt(count))
 
 
@@ -200,7 +204,7 @@ def _is_overdispersed(blocks: Sequence[tuple[Slot, ...]]) -> bool:
 
 
 def _of_one(blocks: Sequence[tuple[Slot, ...]]) -> list[float]:
-    """Terms of Pearson's chi-square of counts around one common rate."""
+    """Return the terms of Pearson's chi-square of counts around one common rate."""
     slots = [block[0] for block in blocks if block[0].requests]
     rate = sum(slot.failures for slot in slots) / max(1, sum(slot.requests for slot in slots))
     scale = rate * (1 - rate)
@@ -208,7 +212,7 @@ def _of_one(blocks: Sequence[tuple[Slot, ...]]) -> list[float]:
 
 
 def _of_two(blocks: Sequence[tuple[Slot, ...]]) -> list[float]:
-    """The same of how the failures of a block fell on two halves, whatever their common rate."""
+    """Return the terms for how the failures of a block fell on two halves, whatever their common rate."""
     terms = []
     for one, other in blocks:
         failures, requests = one.failures + other.failures, one.requests + other.requests

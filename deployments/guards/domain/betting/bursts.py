@@ -20,7 +20,7 @@ _SLACK: Final = 3.0
 
 
 def has_none(minutes: Series) -> bool:
-    """Of the newest minutes, oldest first; False also where too few are known."""
+    """Whether none of the newest minutes is a burst, given minutes from the oldest. False also if too few are known."""
     known = [minute for minute in minutes if minute.requests]
     if len(known) < LEAST_MINUTES:
         return False
@@ -35,5 +35,5 @@ def _has_burst(hour: Series) -> bool:
 
 
 def most(expected: float) -> float:
-    """The most failures of a minute that is no burst."""
+    """Return the most failures of a minute that is no burst."""
     return expected + _DEVIATIONS * math.sqrt(expected) + _SLACK

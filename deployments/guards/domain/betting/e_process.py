@@ -62,7 +62,7 @@ WITHIN: Final = tuple(1 / rho for rho in WORSE)
 
 
 class Payoff(Enum):
-    """What the capital is multiplied by after an interval with the likelihood ratio e."""
+    """The factor by which an interval with likelihood ratio e multiplies the capital."""
 
     FULL = "e"
     CAPPED = "min(2, e)"
@@ -80,8 +80,10 @@ _MOST: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Wealth:
-    """`capitals` is the capital of each rho, `intervals` how many intervals had trials, `peak` the
-    highest total capital so far. Capital reserved for later starting points counts unchanged.
+    """An e-process. `capitals` is the capital of each rho, `intervals` how many intervals had trials, `peak` the
+    highest total capital so far.
+
+    Capital reserved for later starting points counts unchanged.
     """
 
     rhos: tuple[float, ...]
@@ -96,7 +98,7 @@ class Wealth:
         return sum(self.capitals) / len(self.rhos) + reserved
 
     def bet(self, *, hits: int, trials: int, chance: float, payoff: Payoff = Payoff.FULL) -> Wealth:
-        """The capital after an interval. Without trials nothing changes."""
+        """Return the capital after an interval. Without trials nothing changes."""
         if trials <= 0:
             return self
         intervals = self.intervals + 1
@@ -116,12 +118,12 @@ class Wealth:
 
 
 def suspicion(stored: Mapping[str, Any] | None = None) -> Wealth:
-    """Against "no worse than allowed": grows when the candidate is worse, from whenever on."""
+    """Start the capital against "no worse than allowed": it grows when the candidate is worse, from whenever on."""
     return _wealth(WORSE, stored, has_restarts=True)
 
 
 def confidence(stored: Mapping[str, Any] | None = None) -> Wealth:
-    """Against "at least as bad as the limit": grows when the candidate stays within."""
+    """Start the capital against "at least as bad as the limit": it grows when the candidate stays within."""
     return _wealth(WITHIN, stored, has_restarts=False)
 
 
@@ -142,12 +144,14 @@ def _factor(rho: float, hits: int, trials: int, chance: float) -> float:
 
 
 def share_of_failures(*, ratio: float, candidate: int, stable: int) -> float:
-    """The chance that a failure is the candidate's when it fails `ratio` times as often as stable."""
+    """Return the chance that a failure is the candidate's if it fails `ratio` times as often as stable."""
     return ratio * candidate / (ratio * candidate + stable)
 
 
 def upper_bound(*, failures: int, requests: int, alpha: float) -> float:
-    """Anytime-valid upper confidence bound of a rate: exceeded with a probability of at most alpha."""
+    """Return the anytime-valid upper confidence bound of a rate, which is exceeded with a probability of at most
+    alpha.
+    """
     if requests == 0:
         return 1.0
     low, high = failures / requests, 1.0
@@ -159,8 +163,10 @@ def upper_bound(*, failures: int, requests: int, alpha: float) -> float:
 
 
 def share_band(*, share: float, n: int, alpha: float) -> tuple[float, float]:
-    """Where an observed share of `n` may lie at any time when `share` is right: the counts that a
-    beta mixture around it does not refute (Robbins 1970). Widest at the start: 0 to 1.
+    """Return the range in which an observed share of `n` may lie at any time if `share` is right.
+
+    It contains the counts that a beta mixture around `share` does not refute (Robbins 1970). Widest at the start: 0
+    to 1.
     """
     if n == 0 or not 0 < share < 1:
         return (0.0, 1.0) if n == 0 else (share, share)

@@ -22,7 +22,9 @@ from deployments.guards.domain.betting.e_process import Payoff, Wealth
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`hits` of `trials` fell on the suspicious side; under the null hypothesis each is one with probability `chance`."""
+    """The result of an interval: `hits` of `trials` fell on the suspicious side. Under the null hypothesis each is
+    a hit with probability `chance`.
+    """
 
     hits: int
     trials: int
@@ -31,7 +33,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`hits` of the slow lane's `trials` at this step were worse than allowed."""
+    """The capital of both lanes. `hits` of the slow lane's `trials` at this step were worse than allowed."""
 
     slow: Wealth = field(default_factory=e_process.suspicion)
     fast: Wealth = field(default_factory=e_process.suspicion)
@@ -59,7 +61,7 @@ class Claim:
 
     @property
     def evidence(self) -> float:
-        """Of both lanes together: an e-value at the claim's whole level."""
+        """The evidence of both lanes together: an e-value at the claim's whole level."""
         return max(self.slow.peak, self.fast.peak) / 2
 
     def to_json(self) -> dict[str, Any]:
@@ -86,5 +88,5 @@ def from_json(stored: Mapping[str, Any]) -> Claim:
 
 
 def p_of(evidence: float) -> float:
-    """The always-valid p-value of an e-value's highest value."""
+    """Return the always-valid p-value of an e-value's highest value."""
     return min(1.0, 1 / evidence)

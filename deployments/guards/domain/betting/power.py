@@ -1,4 +1,4 @@
-"""How small a regression the tests can find: before a rollout by its traffic, in it by what was seen.
+"""The smallest regression that the tests can find: before a rollout by its traffic, in it by what was seen.
 
 "Nothing was detected" says something only beside what would have been. A failure rate `times` that of
 stable is counted as found when the slow or the fast lane reaches its level with a probability of 90%,
@@ -31,7 +31,7 @@ _LEAST_BLOCKS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """`requests` of both sides in each second, of which the candidate gets `weight`, 0 to 1."""
+    """The expected traffic: `requests` of both sides per second, of which the candidate gets `weight`, 0 to 1."""
 
     requests: float
     weight: float
@@ -40,7 +40,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`level` is what one test may spend; a block of `block_seconds`, or one reading."""
+    """The setting of one test. `level` is what it may spend; a block takes `block_seconds`, or one reading."""
 
     limit: RateLimit
     level: float
@@ -49,7 +49,9 @@ class Setting:
 
 
 def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -> float | None:
-    """How many times stable's rate is found within so many seconds; None: not even a hundred times."""
+    """Return the smallest multiple of stable's rate that is detected within `seconds`. None if not even a hundred
+    times is.
+    """
 
     def is_found(times: float) -> bool:
         needed = seconds_to_find(traffic, setting, times=times)
@@ -59,7 +61,7 @@ def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -
 
 
 def seconds_to_find(traffic: Traffic, setting: Setting, *, times: float) -> float | None:
-    """The time in which a candidate that fails `times` as often is found; None for never."""
+    """Return the time in which a candidate that fails `times` as often is detected. None for never."""
     rate = min(1.0, times * traffic.base_rate)
     block = max(setting.block_seconds, SLOT_SECONDS)
     slow = _blocks_until(
@@ -79,8 +81,9 @@ def seconds_to_find(traffic: Traffic, setting: Setting, *, times: float) -> floa
 def smallest_slowdown(
     *, ratio: float, block_count: int, spread: float, level: float
 ) -> float | None:
-    """The same for a mean: `spread` is the standard deviation of the logarithm of a block's mean.
-    None while too few blocks are complete.
+    """Return the smallest multiple of a mean that is detected. None while too few blocks are complete.
+
+    `spread` is the standard deviation of the logarithm of a block's mean.
     """
     needed = math.log(2 / level) + _LOG_MIXTURE
     for percent in range(56, 101):
@@ -95,7 +98,7 @@ def smallest_slowdown(
 
 
 def fewest_blocks(sign: Trial, level: float, payoff: Payoff) -> int:
-    """How many blocks that all look like `sign` bring the slow lane to the level."""
+    """Return how many blocks that all look like `sign` bring the slow lane to the level."""
     claim, count = Claim(), 0
     while claim.evidence * level < 1:
         claim, count = claim.bet_block(sign, payoff), count + 1
@@ -104,7 +107,7 @@ def fewest_blocks(sign: Trial, level: float, payoff: Payoff) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What is expected of each block: hits and their variance, other trials, and the chance."""
+    """The expectation of each block: hits (also their variance), other trials, and the chance."""
 
     hits: float
     others: float
@@ -113,7 +116,7 @@ class _Claim:
     is_alone: bool = False
 
     def log_gain(self, rho: float) -> tuple[float, float]:
-        """Mean and variance of log e in a block."""
+        """Return the mean and variance of log e in a block."""
         penalty = math.log1p((rho - 1) * self.chance)
         if self.is_alone:
             return self.hits * math.log(rho) - self.others * penalty, self.hits * math.log(rho) ** 2
@@ -167,7 +170,7 @@ def _beside(traffic: Traffic, rate: float, ratio: float, seconds: float) -> _Cla
 
 
 def _blocks_until(alternatives: _Alternatives, level: float, payoff: Payoff) -> int | None:
-    """The fewest blocks after which all claims of an alternative reach the level."""
+    """Return the fewest blocks after which all claims of an alternative reach the level."""
     counts = []
     for claims in alternatives:
         each = [_blocks_of_claim(claim, level, payoff) for claim in claims]
@@ -186,14 +189,14 @@ def _blocks_of_claim(claim: _Claim, level: float, payoff: Payoff) -> int | None:
 
 
 def _count(needed: float, mean: float, variance: float) -> int:
-    """The blocks n after which n mean - z sqrt(n variance) is as much as needed."""
+    """Return the number of blocks n after which n mean - z sqrt(n variance) is as much as needed."""
     spread = _Z * math.sqrt(variance)
     root = (spread + math.sqrt(spread**2 + 4 * mean * needed)) / (2 * mean)
     return max(_LEAST_BLOCKS, math.ceil(root**2))
 
 
 def _after_payoff(mean: float, variance: float, payoff: Payoff) -> tuple[float, float]:
-    """Mean and variance of the logarithm of the payoff, for a normal log e."""
+    """Return the mean and variance of the logarithm of the payoff, for a normal log e."""
     if payoff is Payoff.FULL:
         return mean, variance
     deviation = math.sqrt(variance)
@@ -204,7 +207,7 @@ def _after_payoff(mean: float, variance: float, payoff: Payoff) -> tuple[float, 
 
 
 def _smallest(is_found: Callable[[float], bool]) -> float | None:
-    """The smallest multiple that is found, to two digits; a larger one is found sooner."""
+    """Return the smallest multiple that is detected, to two digits; a larger one is detected sooner."""
     low, high = 1.0, _MOST_TIMES
     if not is_found(high):
         return None

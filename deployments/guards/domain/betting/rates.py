@@ -25,7 +25,7 @@ GROSS_RATE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """To `events` of the requests it happened."""
+    """The number of requests, and to how many of them the event happened."""
 
     requests: int = 0
     events: int = 0
@@ -48,7 +48,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """`floor` None is the default floor; 0 is none."""
+    """The limits of a rate. `floor` None means the default floor; 0 means none."""
 
     max: float | None = None
     ratio: float | None = None
@@ -68,7 +68,7 @@ class RateLimit:
         return max(GROSS_RATE, self.floor or 0.0)
 
     def allowed(self, stable: float) -> float:
-        """The highest rate that the relative limit allows beside stable's."""
+        """Return the highest rate that the relative limit allows beside stable's."""
         floor = min(FLOOR, FLOOR_RATIO * stable) if self.floor is None else self.floor
         return max((self.ratio or 1.0) * stable, floor)
 
@@ -88,7 +88,7 @@ def bet_reading(claims: dict[str, Claim], name: str, limit: RateLimit, pair: Pai
 
 
 def evidence(claims: Claims, name: str, limit: RateLimit) -> float:
-    """Against the limit, of all its claims: compare it with 1 / the level of one test."""
+    """Return the evidence against the limit from all its claims, to compare with 1 / the level of one test."""
     absolute = 0.0 if limit.max is None else claims.get(f"{name}.max", Claim()).evidence
     return max(absolute, _relative_evidence(claims, name, limit))
 
@@ -151,7 +151,7 @@ def _alone(pair: Pair, most: float) -> Trial:
 
 
 def _beside(pair: Pair, ratio: float) -> Trial:
-    """Of the events of both sides, the candidate's. Without any there is no trial."""
+    """Return the trial of the candidate's events among those of both sides. Without any there is no trial."""
     mine, base = pair.candidate, pair.stable
     if not mine.events + base.events:
         return Trial(0, 0, 0.0)

@@ -1,4 +1,4 @@
-"""What a revision did in short slots of time, from which block lengths are chosen."""
+"""The counts of a revision in short slots of time, from which block lengths are chosen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOT_SECONDS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one pod, or several, did in SLOT_SECONDS. `duration_us` is the sum over `timed` requests."""
+    """The counts of one pod, or several, in SLOT_SECONDS. `duration_us` is the sum over `timed` requests."""
 
     requests: int = 0
     failures: int = 0

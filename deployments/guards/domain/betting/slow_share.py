@@ -49,17 +49,17 @@ def share_above(past: Counts, bound: float) -> float:
 
 
 def choose_bounds(past: Counts, share: float) -> tuple[float, ...]:
-    """The bounds to bet on: not below most requests, and few above nearly all of them."""
+    """Choose the bounds to bet on: not below most requests, and few above nearly all of them."""
     known = [b for b in histograms.finite_bounds(past) if share_above(past, b) <= _MOST_SHARE]
     common = [b for b in known if share_above(past, b) >= ignored_share(share)]
     return tuple(known[: len(common) + _RARE_BOUNDS])
 
 
 def survival(past: Counts, at: float, *, share: float) -> float:
-    """The share of stable's requests above any time, by its histogram.
+    """Return the share of stable's requests above any time, by its histogram.
 
-    Between two bounds it is taken to fall exponentially, as tails do, unless so few requests lie
-    above the upper bound that nothing is known of those between: then as if all were at the lower.
+    Between two bounds it is assumed to fall exponentially, as tails do, unless so few requests lie above the upper
+    bound that nothing is known of those between: then as if all were at the lower.
     """
     if at <= 0:
         return 1.0
@@ -77,7 +77,7 @@ def survival(past: Counts, at: float, *, share: float) -> float:
 
 
 def kappa(past: Counts, bound: float, *, ratio: float, slack_ms: float, share: float) -> float:
-    """How many times stable's share above the bound is allowed."""
+    """Return how many times stable's share above the bound is allowed."""
     return max(KAPPA, min(_MOST_KAPPA, _growth(past, bound, ratio, slack_ms, share)))
 
 
@@ -89,14 +89,14 @@ def gross_kappa(
 
 
 def _growth(past: Counts, bound: float, ratio: float, slack_ms: float, share: float) -> float:
-    """How many times the share above the bound grows if stable were that much slower."""
+    """Return how many times the share above the bound grows if stable were that much slower."""
     at = min(bound / ratio, bound - slack_ms)
     least = 0.5 / max(1, histograms.total(past))
     return survival(past, at, share=share) / max(least, share_above(past, bound))
 
 
 def trial_beside(stable: Counts, candidate: Counts, bound: float, times: float) -> Trial:
-    """Of the slow requests of both sides, the candidate's. Without any there is no trial."""
+    """Return the trial of the candidate's slow requests among those of both sides. Without any there is no trial."""
     slow, others = histograms.above(candidate, bound), histograms.above(stable, bound)
     if not slow + others:
         return Trial(0, 0, 0.0)
@@ -113,8 +113,9 @@ def trial_alone(candidate: Counts, bound: float, most: float) -> Trial:
 def smallest_visible(
     past: Counts, bounds: Sequence[float], *, ratio: float, slack_ms: float, share: float
 ) -> float | None:
-    """How many times slower a candidate must be for any bound to show it: None for more than
-    twenty times. Before a rollout `past` is stable's histogram of the last day.
+    """Return how many times slower a candidate must be for any bound to show it. None for more than twenty times.
+
+    Before a rollout `past` is stable's histogram of the last day.
     """
     for times in _SLOWDOWNS:
         for bound in bounds:

@@ -26,7 +26,7 @@ def failures(sums: Sums) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`event` is what happened to a request, for "12 of 400 requests failed"; `count` says to how many."""
+    """A test of how often `event` happens to a request ("12 of 400 requests failed"). `count` says to how many."""
 
     event: str
     count: Callable[[Sums], Count] = failures
@@ -41,7 +41,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The messages of its verdicts."""
+    """A figure without samples, with the messages of its verdicts."""
 
     missing: str
     above: str
@@ -52,8 +52,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterKind:
-    """`value` is in `unit` (None: nothing to divide by), `most` the highest limit of a plan, and
-    `ignore_below` the default floor of its ratio, None for that of rates.
+    """A guard on counters. `value` is in `unit` (None if there is nothing to divide by), `most` is the highest
+    limit of a plan.
+
+    `ignore_below` is the default floor of its ratio, None for that of rates.
     """
 
     name: str
@@ -94,7 +96,7 @@ class CounterKind:
         return self.test.description
 
     def format(self, value: float | None) -> str:
-        """The value as people read it."""
+        """Format the value as people read it."""
         if value is None:
             return NOT_KNOWN
         return f"{value:,.1f} {self.unit}" if self.shows is None else self.shows(value)

@@ -13,7 +13,7 @@ IGNORE_BELOW_MS: Final = 2.0
 
 
 class Measure(StrEnum):
-    """What a histogram counts: whole answers, or parts of those of language models."""
+    """The quantity that a histogram counts: whole answers, or parts of those of language models."""
 
     LATENCY = "latency"
     TTFT = "time-to-first-token"
@@ -21,13 +21,15 @@ class Measure(StrEnum):
 
     @property
     def noun(self) -> str:
-        """What a trial is: `ITL` counts the pauses between tokens, not the answers."""
+        """The unit of a trial. `ITL` counts the pauses between tokens, not the answers."""
         return "tokens" if self is Measure.ITL else "requests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileKind:
-    """At most 1 - `quantile` of what is counted may take longer than a limit in milliseconds."""
+    """A guard on a percentile: at most 1 - `quantile` of what is counted may take longer than a limit in
+    milliseconds.
+    """
 
     name: str
     label: str
@@ -42,7 +44,7 @@ class PercentileKind:
 
     @property
     def is_of_tokens(self) -> bool:
-        """Only servers of language models have it."""
+        """Whether only servers of language models have it."""
         return self.measure != Measure.LATENCY
 
     @property

@@ -1,7 +1,7 @@
-"""What a guard is: one file of `kinds/` that states what it reads, its limits, its test and its messages.
+"""The interface of a guard: one file of `kinds/` that states what it reads, its limits, its test and its messages.
 
-`catalogue` lists them. The plan form, REST, rollouts, pages and docs/evidence.md follow from that list;
-one of a family that exists (`families`) needs nothing else. Pure.
+`catalogue` lists them. The plan form, REST, rollouts, pages and docs/evidence.md follow from that list; a guard of
+an existing family (`families`) needs nothing else. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Reads(StrEnum):
-    """Where the numbers of a guard come from. Each source is read once for all guards of a step."""
+    """The source of a guard's numbers. Each source is read once for all guards of a step."""
 
     SERVER = "counters of the server"
     GATEWAY = "counters of the gateway"
@@ -30,15 +30,15 @@ class GuardKind(Protocol):
 
     @property
     def unit(self) -> str:
-        """Of its limits: "ratio" is 0 to 1, which people read and write in percent."""
+        """The unit of its limits: "ratio" is 0 to 1, which people read and write in percent."""
 
     @property
     def source(self) -> str:
-        """What measures it, beside its label."""
+        """The source of the figure, as shown beside the label."""
 
     @property
     def reads(self) -> Reads: ...
 
     @property
     def describe_test(self) -> str:
-        """How it is tested, for docs/evidence.md."""
+        """The test in words, for docs/evidence.md."""

@@ -9,7 +9,7 @@ from deployments.guards.domain.families.counters import NOT_KNOWN, CounterKind, 
 
 
 def _value(sums: Sums, _: Facts) -> float | None:
-    """Busy GPU milliseconds of one inference."""
+    """Return the busy GPU milliseconds of one inference."""
     return sums.busy_ms_of_one
 
 

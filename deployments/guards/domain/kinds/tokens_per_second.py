@@ -12,7 +12,7 @@ from deployments.guards.domain.families.counters import NOT_KNOWN, CounterKind, 
 
 
 def _value(sums: Sums, _: Facts) -> float | None:
-    """Milliseconds of a token."""
+    """Return the milliseconds of a token."""
     tokens = sums.first_tokens + sums.later_tokens
     return sums.token_us / tokens / 1000 if tokens else None
 

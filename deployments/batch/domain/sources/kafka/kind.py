@@ -66,7 +66,10 @@ class KafkaKind:
         return Queue(self, plan, tuple(servers), name, group, dead_letters)
 
     def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
-        """What is not committed: also what a worker took that is gone. At most one worker for each partition."""
+        """Return KEDA's trigger, which counts uncommitted messages, including those of a worker that is gone.
+
+        KEDA starts at most one worker for each partition.
+        """
         metadata = {
             "bootstrapServers": ",".join(queue.plan["servers"]),
             "consumerGroup": queue.group,

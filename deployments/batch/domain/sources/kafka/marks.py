@@ -1,7 +1,8 @@
-"""What a consumer group remembers of one partition beside its offset: a part of the program of queue workers.
+"""The state of one partition that a consumer group stores beside its offset: a part of the program of queue
+workers.
 
-Kafka counts no deliveries and settles messages in order only. Both are in the metadata of the commit, which the next
-worker of the partition reads.
+Kafka counts no deliveries and settles messages in order only. Both are in the metadata of the commit, which the
+next worker of the partition reads.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ MARK_BYTES = 4000
 
 
 class Mark:
-    """`offset` is the first message that is not settled, None: nothing was committed. Messages below `to` were sent
-    `tries` times. Those below `seen` may have an answer. `done` are settled ones above `offset`.
+    """The settled messages of a partition. `offset` is the first message that is not settled; None means nothing
+    was committed.
+
+    Messages below `to` were sent `tries` times. Those below `seen` may have an answer. `done` are settled ones
+    above `offset`.
     """
 
     def __init__(self, offset: Any, text: str = "") -> None:
@@ -33,13 +37,13 @@ class Mark:
             pass
 
     def deliveries(self, offset: int) -> int:
-        """With the one to come."""
+        """Return the number of deliveries of a message, including the next one."""
         if offset < self.to:
             return self.tries + 1
         return 2 if offset < self.seen else 1
 
     def send(self, offsets: list[int], tries: int) -> None:
-        """They are sent next, and nothing else of the partition is."""
+        """Note that these messages are sent next, and nothing else of the partition is."""
         if self.offset is None:
             self.offset = offsets[0]
         self.open.update(offsets)
@@ -51,7 +55,9 @@ class Mark:
         self.done.add(offset)
 
     def advance(self) -> None:
-        """To the lowest offset that is not settled. What was sent last had nothing before it that was not sent."""
+        """Advance to the lowest offset that is not settled. What was sent last had nothing before it that was not
+        sent.
+        """
         first = min(self.open, default=self.to)
         while first in self.done:
             first += 1

@@ -27,7 +27,7 @@ SASL = {"plaintext": "PLAIN", "scram_sha256": "SCRAM-SHA-256", "scram_sha512": "
 
 
 class KafkaTopic:
-    """`source` as KafkaKind.read has it."""
+    """A topic as a source. `source` is the plan's part that KafkaKind.read makes."""
 
     # Each read is followed by a flush.
     flushes = True
@@ -73,7 +73,7 @@ class KafkaTopic:
         return [self.kafka.TopicPartition(name, n) for n in sorted(numbers or ())]
 
     def read(self, _count: int, wait_ms: int) -> list[Message]:
-        """That new ones are sent is committed before; the others wait for `take`."""
+        """Read messages. New ones are committed as sent before they are returned; the others wait for `take`."""
         if not self.waiting:
             polled = self.call(
                 self.consumer.poll, timeout_ms=max(wait_ms, POLL_MS), max_records=READ_MESSAGES
@@ -96,7 +96,7 @@ class KafkaTopic:
         return messages
 
     def note_assignment(self) -> None:
-        """After a rebalance: what the group knows of the partitions that are this worker's now."""
+        """Read, after a rebalance, what the group knows of the partitions that are now this worker's."""
         generation = self.call(self.consumer.group_metadata).generation_id
         if generation == self.generation:
             return
@@ -110,7 +110,7 @@ class KafkaTopic:
         return []
 
     def take(self, messages: list[Message]) -> list[Message]:
-        """Sent next, which counts: it is committed before."""
+        """Commit that the messages are sent next, which counts as a delivery."""
         for number, group in by_partition(messages).items():
             deliveries = max(message.deliveries for message in group)
             self.marks[number].send([message.handle.offset for message in group], deliveries)
@@ -118,10 +118,10 @@ class KafkaTopic:
         return messages
 
     def keep(self, _messages: list[Message]) -> None:
-        """The client says by itself that the worker lives."""
+        """Do nothing: the client reports by itself that the worker lives."""
 
     def release(self, messages: list[Message]) -> None:
-        """As if they had not been sent."""
+        """Give messages back as if they had not been sent."""
         groups = by_partition(messages)
         for number in groups:
             mark = self.marks[number]
@@ -151,7 +151,9 @@ class KafkaTopic:
         raise NotImplementedError("answers to messages of Kafka go to the object store")
 
     def bury(self, dead: list[Any]) -> int:
-        """Pairs of a message and its reason: the message as it is, with the reason in its headers, then committed."""
+        """Send pairs of a message and its reason to the dead letters: the message as it is, with the reason in its
+        headers. Then commit them.
+        """
         if self.producer is None:
             self.producer = self.call(
                 self.kafka.KafkaProducer,
@@ -188,7 +190,7 @@ class KafkaTopic:
             raise SourceError(f"{type(error).__name__}: {error}") from None
 
     def depth(self) -> Any:
-        """What is not committed, taken or not."""
+        """Return how many messages are not committed, whether taken or not, and 0."""
         partitions = self.partitions_of(self.topic)
         first = self.call(self.consumer.beginning_offsets, partitions)
         last = self.call(self.consumer.end_offsets, partitions)
@@ -226,7 +228,9 @@ def by_partition(messages: list[Message]) -> dict[int, list[Message]]:
 
 
 def authentication_of(env: Any) -> Json:
-    """Of the keys of the Secret: sasl, username, password and tls, as KEDA names their values."""
+    """Return the client's authentication from the keys of the Secret: sasl, username, password and tls, with KEDA's
+    values. Raises Ended for another sasl.
+    """
     sasl, is_encrypted = env.get("SLIPWAY_KAFKA_SASL", ""), env.get("SLIPWAY_KAFKA_TLS") == "enable"
     if sasl in ("", "none"):
         return {"security_protocol": "SSL" if is_encrypted else "PLAINTEXT"}

@@ -75,7 +75,9 @@ class RedisKind:
         return Queue(self, plan, ((host, port),), name, group, dead_letters, answers)
 
     def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
-        """What nobody has read, and what was read and not acknowledged: its worker may be gone."""
+        """Return KEDA's triggers: one counts unread messages, one those read and not acknowledged, whose worker may
+        be gone.
+        """
         plan = queue.plan
         shared = {
             "address": f"{plan['host']}:{plan['port']}",

@@ -18,11 +18,11 @@ REFUSED = ("NOAUTH", "WRONGPASS", "NOPERM")
 
 
 class RedisError(SourceError):
-    """What the server answers instead of a value. Its first word is the kind."""
+    """An error that the server answers instead of a value. Its first word is the kind."""
 
 
 class Redis:
-    """One connection, one command at a time, also from several threads. All commands here may be sent twice."""
+    """A connection to Redis: one command at a time, also from several threads. All commands here may be sent twice."""
 
     def __init__(self, source: Json, password: str) -> None:
         self.source, self.password = source, password
@@ -37,7 +37,7 @@ class Redis:
         return answer
 
     def calls(self, commands: list[Any]) -> list[Any]:
-        """An answer for each, sent together; one of them may be a RedisError."""
+        """Send commands together and return an answer for each, which may be a RedisError."""
         with self.lock:
             problem = ""
             for attempt in range(ATTEMPTS):

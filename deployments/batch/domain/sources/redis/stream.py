@@ -23,7 +23,7 @@ return 1
 
 
 class RedisStream:
-    """`consumer` is the name of this worker in the group."""
+    """A stream as a source. `consumer` is the name of this worker in the group."""
 
     max_deliveries: int | None = None
     flushes = False
@@ -36,7 +36,7 @@ class RedisStream:
         self.cursor = b"0-0"
 
     def prepare(self) -> None:
-        """Make the group where it is missing: it begins with the oldest message."""
+        """Create the group if it is missing: it begins with the oldest message."""
         try:
             self.redis.call("XGROUP", "CREATE", self.stream, self.group, "0", "MKSTREAM")
         except RedisError as error:
@@ -44,7 +44,7 @@ class RedisStream:
                 raise
 
     def read(self, count: int, wait_ms: int) -> list[Message]:
-        """Messages that nobody had; waits for the first."""
+        """Read messages that no worker had; wait for the first."""
         command = ["XREADGROUP", "GROUP", self.group, self.consumer, "COUNT", count]
         try:
             answer = self.redis.call(*command, "BLOCK", wait_ms, "STREAMS", self.stream, ">")
@@ -57,7 +57,9 @@ class RedisStream:
         return [message_of(entry, 1) for _, entries in answer or () for entry in entries]
 
     def claim(self, idle_ms: int, count: int) -> list[Message]:
-        """Messages whose worker is gone, without their fields until they are taken. `deliveries` counts the one to come."""
+        """Return messages whose worker is gone, without their fields until they are taken. `deliveries` includes
+        the next one.
+        """
         command = ["XAUTOCLAIM", self.stream, self.group, self.consumer, idle_ms, self.cursor]
         self.cursor, ids = self.redis.call(*command, "COUNT", count, "JUSTID")[:2]
         if not ids:
@@ -70,19 +72,19 @@ class RedisStream:
         ]
 
     def take(self, messages: list[Message]) -> list[Message]:
-        """Deliver claimed ones again, which counts. Those that were deleted meanwhile are left out."""
+        """Deliver claimed messages again, which counts. Those that were deleted meanwhile are left out."""
         command = ["XCLAIM", self.stream, self.group, self.consumer, 0]
         entries = self.redis.call(*command, *(message.id for message in messages))
         fields = {m.id: m.fields for m in (message_of(entry, 0) for entry in entries if entry)}
         return [Message(m.id, fields[m.id], m.deliveries) for m in messages if m.id in fields]
 
     def keep(self, messages: list[Message]) -> None:
-        """They are worked on: no other worker takes them, and it is no further delivery."""
+        """Keep messages that are worked on from other workers, without a further delivery."""
         if ids := [message.id for message in messages]:
             self.redis.call("XCLAIM", self.stream, self.group, self.consumer, 0, *ids, "JUSTID")
 
     def release(self, messages: list[Message]) -> None:
-        """Give them back, as if they had not been delivered this time."""
+        """Give messages back, as if they had not been delivered this time."""
         command = ["XCLAIM", self.stream, self.group, self.consumer, 0]
         self.redis.calls(
             [
@@ -92,19 +94,19 @@ class RedisStream:
         )
 
     def acknowledge(self, messages: list[Message]) -> int:
-        """Their answers are durable elsewhere. Returns how many still were pending."""
+        """Acknowledge messages whose answers are durable elsewhere. Returns how many still were pending."""
         ids = [message.id for message in messages]
         return int(self.redis.call("XACK", self.stream, self.group, *ids)) if ids else 0
 
     def answer(self, answered: list[Any]) -> int:
-        """Pairs of a message and its answer, to the stream of answers. Returns how many are new there."""
+        """Add pairs of a message and its answer to the stream of answers. Returns how many are new there."""
         return self.settle(
             self.answers,
             [(message, ["message", message.id, "answer", body]) for message, body in answered],
         )
 
     def bury(self, dead: list[Any]) -> int:
-        """Pairs of a message and its reason, to the dead letters with the message's own fields."""
+        """Add pairs of a message and its reason to the dead letters, with the message's own fields."""
         return self.settle(
             self.dead_letters,
             [
@@ -130,7 +132,7 @@ class RedisStream:
         return sum(answers)
 
     def depth(self) -> Any:
-        """How many nobody has read yet (None: the server cannot say), and how many are pending."""
+        """Return how many messages nobody has read yet (None if the server cannot say), and how many are pending."""
         try:
             groups = self.redis.call("XINFO", "GROUPS", self.stream)
         except RedisError:
@@ -142,7 +144,7 @@ class RedisStream:
         return int(self.redis.call("XLEN", self.stream)), 0
 
     def leave(self) -> None:
-        """Forget the consumer, which takes its pending messages with it: only without any."""
+        """Delete the consumer if nothing is pending, because its pending messages would go with it."""
         rows = self.redis.call("XPENDING", self.stream, self.group, "-", "+", 1, self.consumer)
         if not rows:
             self.redis.call("XGROUP", "DELCONSUMER", self.stream, self.group, self.consumer)

@@ -32,7 +32,7 @@ BUSY = ("RequestThrottled", "ThrottlingException", "Throttling", "ServiceUnavail
 
 
 class SqsError(SourceError):
-    """What SQS answers instead of a value; `kind` is its own name for it."""
+    """An error that SQS answers instead of a value. `kind` is its own name for it."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -40,7 +40,7 @@ class SqsError(SourceError):
 
 
 class SqsApi:
-    """One connection for each thread. All calls here may be sent twice."""
+    """A client with one connection for each thread. All calls here may be sent twice."""
 
     def __init__(self, endpoint: str, region: str) -> None:
         self.address, self.region = urlsplit(endpoint), region
@@ -97,7 +97,7 @@ class SqsApi:
 
 
 def error_of_sqs(content: bytes) -> tuple[str, str]:
-    """Its name, and what it says."""
+    """Return the name of an error, and its message."""
     try:
         answer = json.loads(content)
         kind = str(answer.get("__type", "")).rpartition("#")[2].rpartition(".")[2]

@@ -31,7 +31,7 @@ NO_CREDENTIALS = (
 
 
 class Credentials:
-    """Keys for one region, renewed when they are about to end."""
+    """The keys for one region, renewed when they are about to end."""
 
     def __init__(self, region: str) -> None:
         self.region, self.lock = region, threading.Lock()
@@ -39,7 +39,7 @@ class Credentials:
         self.until = 0.0
 
     def current(self) -> Any:
-        """Key id, secret key and session token, which may be empty."""
+        """Return the key id, secret key and session token, which may be empty."""
         with self.lock:
             if self.keys is None or time.time() > self.until - RENEW_SECONDS:
                 self.keys, self.until = self.fetch()
@@ -119,7 +119,7 @@ def exchanged(method: str, address: str, body: bytes, headers: Json) -> bytes:
 def signed(
     keys: Any, region: str, service: str, host: str, body: bytes, headers: Json, now: float
 ) -> Json:
-    """The headers of a POST of the root path with its signature. `now` in seconds of the epoch."""
+    """Return the headers of a signed POST of the root path. `now` is in seconds of the epoch."""
     key_id, secret, token = keys
     at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     named = {**headers, "Host": host, "X-Amz-Date": at}

@@ -41,7 +41,7 @@ class SqsKind:
         return None
 
     def places_of(self, address: str) -> tuple[str, ...]:
-        """With account and name: one server has the queues of all teams."""
+        """Return host, account and name of the queue, because one server has the queues of all teams."""
         parts = self._parse(address)
         port = f":{parts['port']}" if parts["port"] else ""
         return (f"{parts['host']}{port}/{parts['account']}/{parts['name']}",)
@@ -85,7 +85,7 @@ class SqsKind:
         return Queue(self, plan, servers, name, "", dead_letters)
 
     def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
-        """One counts messages that wait and those in flight: their worker may be gone."""
+        """Return KEDA's trigger, which counts messages that wait and those in flight, whose worker may be gone."""
         metadata = {
             "queueURL": queue.plan["url"],
             "awsRegion": queue.plan["region"],
@@ -97,13 +97,15 @@ class SqsKind:
         return [{"type": "aws-sqs-queue", "name": "messages", "metadata": metadata}]
 
     def authentication(self, settings: BatchSettings) -> dict[str, Any] | None:
-        """Without a Secret KEDA's own role reads the length, as it does for deployments."""
+        """Return KEDA's authentication from the Secret. Without one KEDA's own role reads the length, as it does
+        for deployments.
+        """
         parameters = zip(("awsAccessKeyID", "awsSecretAccessKey"), _KEYS, strict=True)
         of_secret = interface.secret_parameters(settings.secret, list(parameters))
         return of_secret or {"podIdentity": {"provider": "aws"}}
 
     def environment(self, settings: BatchSettings) -> list[dict[str, Any]]:
-        """Without a Secret the role of the service account."""
+        """Return the workers' credentials from the Secret. Without one they use the role of the service account."""
         return interface.environment_of(settings.secret, [(key, key) for key in _KEYS])
 
     def _parse(self, text: str) -> re.Match[str]:

@@ -24,7 +24,7 @@ GONE = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
 
 
 class SqsQueue:
-    """`source` as SqsKind.read has it."""
+    """A queue of SQS as a source. `source` is the plan's part that SqsKind.read makes."""
 
     flushes = False
 
@@ -50,8 +50,10 @@ class SqsQueue:
             raise Ended(NEVER, detail) from None
 
     def read(self, count: int, wait_ms: int) -> list[Message]:
-        """Each receipt counts as a delivery. So a new worker begins with one message, takes few that others had, and those
-        at their last try one by one: one that ends its worker takes few others along.
+        """Read messages; each receipt counts as a delivery.
+
+        So a new worker begins with one message, takes few that others had, and those at their last try one by one:
+        one that ends its worker takes few others along.
         """
         messages: list[Message] = []
         most = min(count, self.window)
@@ -119,7 +121,9 @@ class SqsQueue:
         raise NotImplementedError("answers to messages of SQS go to the object store")
 
     def bury(self, dead: list[Any]) -> int:
-        """Pairs of a message and its reason: sent as it is, with the reason in its attributes, then deleted."""
+        """Send pairs of a message and its reason to the dead letters, with the reason in its attributes, then
+        delete the message.
+        """
         for message, reason in dead:
             try:
                 self.send_dead(message, reason, message.fields[BODY].decode())
@@ -151,13 +155,13 @@ class SqsQueue:
         )
 
     def depth(self) -> Any:
-        """How many can be received, and how many are invisible, as SQS estimates both."""
+        """Return how many messages can be received, and how many are invisible, as SQS estimates both."""
         names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
         counts = self.attributes(self.url, *names)
         return tuple(int(counts.get(name, 0)) for name in names)
 
     def leave(self) -> None:
-        """SQS knows no consumers."""
+        """Do nothing: SQS knows no consumers."""
 
     def attributes(self, url: str, *names: str) -> Json:
         answer = self.api.call("GetQueueAttributes", QueueUrl=url, AttributeNames=list(names))
@@ -176,7 +180,7 @@ def received_message(item: Json) -> Message:
 
 
 def text_attribute(text: str) -> Json:
-    """Of characters that SQS takes."""
+    """Return a text attribute, with characters that SQS does not take replaced by spaces."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return {"DataType": "String", "StringValue": plain or "-"}
 
