@@ -1,4 +1,4 @@
-"""What a request showed, and what an approval of it binds to."""
+"""The evidence that a fleet request shows, and what an approval of it binds to."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class HeldBudget:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """As observed when it was made. Money is per hour; None is not known. `bound` is what must still hold at
-    the approval.
+    """The effects of an action as observed when it was requested. Amounts are per hour; None means unknown. `bound`
+    is what must still hold at approval.
     """
 
     changes: tuple[FieldChange, ...] = ()

@@ -41,7 +41,9 @@ class Layout:
         return f"{self.name}: {parts} per GPU"
 
     def resources(self, gpu_count: int, strategy: str) -> dict[str, int]:
-        """What a node of so many GPUs offers then, by the strategy of its device plugin."""
+        """Return what a node of `gpu_count` GPUs offers with this layout under the device plugin's strategy, by
+        resource.
+        """
         if not self.slices:
             return {WHOLE: gpu_count}
         if strategy == SINGLE:
@@ -100,7 +102,7 @@ def find(layouts: tuple[Layout, ...], name: str) -> Layout | None:
 
 
 def _full_name(product: str, memory_mib: int) -> str:
-    """In small letters, with the memory where the name does not have it: "a100-80gb"."""
+    """Return the product's name in lowercase, with its memory if the name lacks it: "a100-80gb"."""
     name = product.lower()
     if re.search(r"a100|a800|h100|h800", name) and not re.search(r"\d+gb", name) and memory_mib:
         return f"{name}-{40 if memory_mib <= _FORTY_GB_MIB else 80}gb"

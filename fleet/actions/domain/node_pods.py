@@ -38,7 +38,7 @@ class NodePod:
 
 @dataclass(frozen=True, slots=True)
 class NodePods:
-    """Of one node: what is to be evicted, what is terminating already, and what would not come back."""
+    """The pods of one node: those to evict, those already terminating, and those that would not come back."""
 
     to_evict: tuple[NodePod, ...]
     terminating: tuple[NodePod, ...]

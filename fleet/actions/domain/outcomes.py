@@ -1,4 +1,4 @@
-"""What one pass over a running action came to."""
+"""The outcome of one pass over a running action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running action keeps from one pass to the next."""
+"""The progress that a running action stores between passes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class ClusterPools:
 
 
 def list_pools(cluster_id: int | None = None) -> list[ClusterPools]:
-    """Of each cluster, by name. Everyone may see them, as everyone sees nodes."""
+    """Return the pools of each cluster, sorted by name. Everyone may see them, as everyone sees nodes."""
     known = clusters.list_clusters() if cluster_id is None else [clusters.get_cluster(cluster_id)]
     return [_of_cluster(cluster) for cluster in known]
 

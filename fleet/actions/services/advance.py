@@ -93,7 +93,7 @@ def _begin(action: FleetAction) -> None:
 def _record(
     action: FleetAction, lease: Lease, outcome: Outcome, end: ActionState
 ) -> datetime | None:
-    """What the pass came to; nothing when the lease was lost meanwhile."""
+    """Record the outcome of a pass. Raises if the lease was lost meanwhile."""
     if not leases.is_held(FleetAction, lease):
         raise leases.lost(action)
     kept = outcome.progress

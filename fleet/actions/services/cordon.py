@@ -71,7 +71,7 @@ def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
 
 
 def keep_state_before(progress: Progress, live: dict[str, Any]) -> Outcome:
-    """What the node was, so that it can be restored: written before there is an effect."""
+    """Store whether the node was schedulable before the action has any effect, so that it can be restored."""
     kept = replace(progress, was_schedulable=schedulable(live))
     return outcomes.goes_on("Read the node.", kept, after_seconds=0)
 

@@ -1,4 +1,4 @@
-"""What each kind of fleet action does: a row here, a module with its effects."""
+"""The handler of each kind of fleet action: a row here, a module with its effects."""
 
 from __future__ import annotations
 

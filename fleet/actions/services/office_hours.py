@@ -35,7 +35,7 @@ _PATCH_POOLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """As AWS or the cluster has it: a group of EKS, or the NodePool `live`."""
+    """A pool as AWS or the cluster has it: an EKS node group, or the NodePool `live`."""
 
     size: Size
     group: NodeGroup | None = None
@@ -144,7 +144,7 @@ def _read_group(action: FleetAction) -> _Pool:
 
 
 def _own_size(pool: _Pool, kept: KeptHours | None) -> Size:
-    """What it has in office hours: while it is closed, what it gets back."""
+    """Return the pool's size in office hours. While the pool is closed, this is the size that it gets back."""
     if kept is None or kept.is_open or kept.row.open_size is None:
         return pool.size
     return dict(kept.row.open_size)

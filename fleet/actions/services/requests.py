@@ -176,7 +176,7 @@ def of_node(
 
 
 def observe(action: FleetAction) -> Evidence:
-    """What the action would change now. Calls the cluster; raises what keeps it from being requested."""
+    """Return what the action would change now. Calls the cluster; raises what keeps the action from being requested."""
     return handlers.of(action).observe(action)
 
 

@@ -73,7 +73,7 @@ _CAPACITIES: Final = tuple(
 
 
 class PoolForm(CommentForm):
-    """Of a Karpenter NodePool. Lists are written with commas or spaces."""
+    """The form of a Karpenter NodePool. Lists are written with commas or spaces."""
 
     instance_types = forms.CharField(
         label="Instance types",

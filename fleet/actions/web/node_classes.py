@@ -27,7 +27,7 @@ _EFFECTS: Final = (
 
 
 class NodeClassForm(CommentForm):
-    """Of an existing class, an empty field stays as it is."""
+    """The form of a node class. An empty field leaves an existing class unchanged."""
 
     ami_alias = forms.CharField(
         label="AMI",
@@ -75,7 +75,7 @@ class NodeClassForm(CommentForm):
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    """Of a list with commas; a tag may have spaces."""
+    """Split a comma-separated list. A tag may contain spaces."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

@@ -25,7 +25,7 @@ def first_day(at: datetime) -> date:
 
 
 def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
-    """By team id, in a constant number of queries."""
+    """Return each team's month so far by team id, in a constant number of queries."""
     at = clock.now()
     start = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     slugs = [team.slug for team in teams]

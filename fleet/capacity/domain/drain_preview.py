@@ -1,4 +1,4 @@
-"""What draining a node would do: where its pods would go, and which disruption budgets would hold them."""
+"""A preview of draining a node: where its pods would go, and which disruption budgets would block them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Fit(StrEnum):
 
 
 class Hold(StrEnum):
-    """What a budget does to the evictions of this node."""
+    """The effect of a disruption budget on the evictions of this node."""
 
     ALLOWS = "allows all"
     STEPWISE = "allows some at a time"
@@ -114,7 +114,7 @@ def preview(
 
 
 def hide(preview: DrainPreview, team_slugs: Collection[str]) -> DrainPreview:
-    """Without the names of what belongs to other teams; a budget belongs to the namespace of its team."""
+    """Drop the names of what belongs to other teams. A budget belongs to the team of its namespace."""
     budgets = None if preview.budgets is None else tuple(preview.budgets)
     return DrainPreview(
         tuple(

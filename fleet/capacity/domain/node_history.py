@@ -1,4 +1,4 @@
-"""What ran on a node, hour by hour. The lines of an hour sum to what the node cost in it."""
+"""The hourly history of what ran on a node. The lines of an hour sum to what the node cost in it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one workload, over all its pods."""
+    """The measured GPU use of one workload, over all its pods."""
 
     busy_ms: int
     observed_ms: int

@@ -100,7 +100,7 @@ class NodeSummary:
 
     @property
     def idle_ppm(self) -> int:
-        """What is paid and not held."""
+        """The GPU share that is paid for and not held, in millionths of a GPU."""
         return max(0, self.gpu_count * GPU_PPM - self.held_ppm)
 
     @property

@@ -62,7 +62,7 @@ class SingleGpu(NamedTuple):
 
 
 def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
-    """What nodes offer or would, cheapest first. Quick for any number of nodes."""
+    """Return the single GPUs that nodes offer or would offer, cheapest first. Fast for any number of nodes."""
     spaces = node_spaces.one_of_each(cluster_id)
     found = offers.of_gpus(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
     single = (share for share in found if share.gpus == 1)
@@ -139,7 +139,7 @@ def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[in
 def _share_of(
     spaces: list[NodeSpace], request: DeviceRequest, units: int, book: PriceBook
 ) -> GpuShare:
-    """Of devices that are claimed."""
+    """Return the share that `units` claimed devices make up."""
     offering = [space for space in spaces if space.claimable.most(request)]
     first = offering[0]
     matching = [d for space in offering for d in space.claimable.all if request.matches(d)]

@@ -40,7 +40,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSize:
-    """What one replica requests. Empty `cpu` and `memory` request none; any of the instance types takes it."""
+    """The size of one replica. Empty `cpu` and `memory` request none; any of the instance types can take it."""
 
     instance_types: tuple[str, ...]
     gpu_resource: str
@@ -100,7 +100,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
 
 
 def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int) -> Fit:
-    """On nodes that have the requested GPUs, free or not."""
+    """Check the fit on nodes that have the requested GPUs, free or not."""
     rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
@@ -145,7 +145,7 @@ def _offers(space: NodeSpace, size: ReplicaSize) -> bool:
 
 
 def _without_nodes(size: ReplicaSize) -> Fit:
-    """Without nodes, the hardware of the type comes from the price list."""
+    """Check the fit when no node of the type exists. The hardware of the type comes from the price list."""
     known = [prices.facts_of(name) for name in size.instance_types]
     if all(facts and size.gpu_resource == whole_resource(facts.gpu_name) for facts in known):
         rooms = [_empty_node(facts) for facts in known if facts]

@@ -87,7 +87,7 @@ def of_node(node: Node, *, actor: Actor) -> NodeDevices:
 
 
 def _holders(node: Node, claims: list[DeviceClaim], actor: Actor) -> dict[int, DeviceHolder]:
-    """By claim."""
+    """Return who holds each device claim, by the claim's id."""
     uids = [claim.pod_uid for claim in claims if claim.pod_uid]
     pods: dict[str, Any] = {
         pod.uid: pod

@@ -1,4 +1,4 @@
-"""What ran on a node: hour by hour, and over a period with its GPU utilisation."""
+"""The history of a node: hour by hour, and over a period with its GPU utilisation."""
 
 from __future__ import annotations
 

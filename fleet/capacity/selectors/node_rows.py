@@ -105,7 +105,7 @@ def _read(rows: QuerySet[LedgerRow, tuple[Any, ...]]) -> Iterator[HolderSum]:
 
 
 def estimated(node: Node, start: datetime, end: datetime) -> list[HolderSum]:
-    """Of the hours that are not sealed yet, by the hour."""
+    """Return the estimated holders of the hours that are not sealed yet, by hour."""
     live = metering.estimate(
         start=start,
         end=end,

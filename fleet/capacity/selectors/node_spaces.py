@@ -59,7 +59,7 @@ class NodeSpace:
         return type_names.is_requestable(node.instance_type, node.gpu_product, node.labels)
 
     def tolerating(self, tolerated: Sequence[Toleration]) -> NodeSpace:
-        """As a claim with these sees it."""
+        """Return this space as a claim with these tolerations sees it."""
         if not tolerated or not self.node.tainted_gpus:
             return self
         tainted = device_taints.from_json(self.node.tainted_gpus)

@@ -49,7 +49,7 @@ NOT_EXPOSED: Final = Exposed(0, {})
 
 
 def of_node(node: Node) -> tuple[Notice, ...]:
-    """None of a node that is gone: its last taints are why it went."""
+    """Return the notices of a node. Empty if the node is gone: its last taints are why it went."""
     if node.gone_at is not None:
         return ()
     return node_notices.notices_of(

@@ -51,7 +51,9 @@ class NodeRow:
 
     @property
     def tiles_html(self) -> SafeString:
-        """As capacity/_gpu.html shows one. Hundreds of tiles would take a template most of the page's time."""
+        """The tiles as capacity/_gpu.html shows one. Rendering hundreds by template would take most of the page's
+        time.
+        """
         css = "gpu sim" if self.node.is_simulated else "gpu"
         tiles = ((css, format_html_join("", "{}", map(_part_html, parts))) for parts in self.tiles)
         return format_html_join("", '<div class="{}">{}</div>', tiles)
@@ -90,7 +92,7 @@ class Pool:
 
     @property
     def noticed_nodes(self) -> int:
-        """Of the map."""
+        """The number of nodes on the map that have a notice."""
         return self.map_levels.count(_LEVELS)
 
     @property
@@ -129,7 +131,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of the overview is shown: of one pool a page of its nodes, else the first of each pool."""
+    """The part of the overview that is shown: a page of nodes of one pool, or the first nodes of each pool."""
 
     groups: Mapping[str, Sequence[NodeSummary]]
     first: int
@@ -271,5 +273,5 @@ def _url(holder: Holder) -> str:
 
 
 def deployment_url(team_slug: str, deployment: str) -> str:
-    """Of the page of another app; empty without a deployment."""
+    """Return the URL of the deployment's page, which another app serves. Empty without a deployment."""
     return f"/deployments/{team_slug}/{deployment}" if team_slug and deployment else ""

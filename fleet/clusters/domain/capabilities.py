@@ -1,4 +1,4 @@
-"""What a cluster supports. Each feature is installed, missing or not known."""
+"""The capabilities of a cluster. Each feature is installed, missing or unknown."""
 
 from __future__ import annotations
 
@@ -185,8 +185,8 @@ class Capabilities:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """As the column and the REST API hold it: {} until the cluster is probed. `engines` and
-        `notes` follow from the rest.
+        """Return the capabilities as the column and the REST API hold them. {} until the cluster is probed.
+        `engines` and `notes` follow from the rest.
         """
         if self == Capabilities():
             return {}

@@ -33,7 +33,7 @@ class Image:
 
 
 def parse(text: str) -> Image | None:
-    """None for a name that no registry serves, for example with ".." in its path."""
+    """Parse the name of an image. None if no registry serves such a name, for example with ".." in its path."""
     rest, has_digest, digest = text.partition("@")
     last = rest.rpartition("/")[2]
     name, has_tag, tag = rest, "", ""

@@ -1,4 +1,4 @@
-"""What Knative Serving allows in a pod: the flags of its ConfigMap `config-features`."""
+"""The pod fields that Knative Serving allows: the flags in its ConfigMap `config-features`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class NodePool:
     neuron_devices: int = 0
 
     def left(self, resource: str) -> int | None:
-        """None: no limit."""
+        """Return how much of the resource the pool may still start. None means no limit."""
         limit, now = self.limit_of(resource)
         return None if limit is None else max(0, limit - now)
 

@@ -57,7 +57,7 @@ class Kueue:
         return ResourceType(self.visibility_api, "PendingWorkload", plural)
 
     def limited_to(self, namespaces: Collection[str]) -> Kueue:
-        """Without queues of other namespaces, whose names are those of teams."""
+        """Drop the queues of other namespaces, whose names are those of teams."""
         if self.queues is None:
             return self
         return replace(self, queues=tuple(q for q in self.queues if q.namespace in namespaces))

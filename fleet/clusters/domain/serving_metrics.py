@@ -1,4 +1,4 @@
-"""Where the metrics of a cluster's model servers come from."""
+"""The origin of the metrics of a cluster's model servers."""
 
 from __future__ import annotations
 

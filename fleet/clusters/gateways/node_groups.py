@@ -33,7 +33,7 @@ _ERRORS: Final[dict[str, type[ClusterError]]] = {
 
 
 class NodeGroups:
-    """Of one EKS cluster."""
+    """The node groups of one EKS cluster."""
 
     def __init__(self, name: str, region: str, role_arn: str) -> None:
         self._name = name

@@ -163,7 +163,7 @@ def read_capabilities(
 def _group_features(
     client: KubeClient, groups: Mapping[str, list[str]], *, is_local: bool
 ) -> dict[str, Feature]:
-    """Of what is known by its API group."""
+    """Return the features that are known by their API group."""
     features = {
         name: _group_feature(client, name, group, groups) for name, group in _GROUPS.items()
     }
@@ -189,7 +189,7 @@ def _gateway_features(
     *,
     is_local: bool,
 ) -> tuple[dict[str, Feature], str]:
-    """What the cluster's Gateway does, and how it checks keys (Capabilities.key_check)."""
+    """Return the features of the cluster's Gateway, and how it checks keys (Capabilities.key_check)."""
     api = gateway_probe.read_gateway(client, gateway, groups)
     key_check = key_check_probe.read(client, gateway, api, groups)
     features = {

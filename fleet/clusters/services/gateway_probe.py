@@ -153,7 +153,7 @@ def read_metrics(client: KubeClient, gateway: tuple[str, str], promql: Feature) 
 
 
 def list_proxies(client: KubeClient, gateway: tuple[str, str]) -> list[Proxy]:
-    """Those that can be read. A gateway without such pods (a load balancer of a cloud) has none."""
+    """Return the proxies whose metrics can be read. Empty for a Gateway without such pods (a cloud's load balancer)."""
     proxies = set()
     for pod in _pods_of(client, gateway[1]):
         metadata = pod["metadata"]

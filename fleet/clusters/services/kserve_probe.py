@@ -1,4 +1,4 @@
-"""What the installed KServe offers: its kinds, Knative mode, and settings that change what works."""
+"""The probe of the installed KServe: its kinds, Knative mode, and settings that change what works."""
 
 from __future__ import annotations
 

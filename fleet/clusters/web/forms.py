@@ -98,5 +98,5 @@ class ClusterForm(forms.Form):
             self.fields["name"].disabled = True
 
     def draft(self) -> ClusterDraft:
-        """Empty fields take the draft's defaults."""
+        """Return the entered cluster. Empty fields take the draft's defaults."""
         return ClusterDraft(**{name: value for name, value in self.cleaned_data.items() if value})
