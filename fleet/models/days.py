@@ -204,7 +204,7 @@ class WorkloadDay(UsageSum):
 
 
 class TeamUsageDay(UsageSum):
-    """Of all workloads of a team in a cluster."""
+    """The daily usage of all of a team's workloads in a cluster."""
 
     day = models.DateField()
     cluster_name = models.CharField(max_length=40)
@@ -222,7 +222,7 @@ class TeamUsageDay(UsageSum):
 
 
 class TeamUsageHour(UsageSum):
-    """Of all workloads of a team in a cluster."""
+    """The hourly usage of all of a team's workloads in a cluster."""
 
     hour = models.DateTimeField()
     cluster_name = models.CharField(max_length=40)

@@ -1,4 +1,4 @@
-"""What callers sent and cost, in the API."""
+"""The API of what callers sent and cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _KEY: Final = re.compile(r"[^/]+/[01]/.+")
 
 
 class CallerPage(CursorPage):
-    """Of rows that are computed: a cursor is the key of the last row before it."""
+    """A page of computed rows. A cursor is the key of the last row before the page."""
 
     _next: str | None = None
 

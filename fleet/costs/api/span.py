@@ -87,7 +87,9 @@ def period_of(query: Mapping[str, Any]) -> Period:
 
 
 def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
-    """None is the whole fleet. Raises NotFound for a team that the actor may not see."""
+    """Return the slugs of the teams that the actor may see, or `team_slug` alone. None means the whole fleet.
+    Raises NotFound for a team that the actor may not see.
+    """
     if team_slug:
         return [teams.get_visible(actor=actor, slug=team_slug).slug]
     if policy.sees_all(actor):

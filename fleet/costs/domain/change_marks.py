@@ -1,4 +1,4 @@
-"""What is marked on charts of costs."""
+"""The marks of changes on cost charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.costs.domain.results import Step
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChangeMark:
-    """What changed in a deployment, such as "r3 promoted"."""
+    """A change of a deployment, such as "r3 promoted" at a time."""
 
     at: datetime
     text: str

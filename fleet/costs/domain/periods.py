@@ -80,7 +80,7 @@ def cover(days: Days, *, today: date, may_take_off: bool) -> Cover:
 
 
 def beside(span: tuple[At, At], whole: tuple[At, At] | None) -> list[tuple[At, At]]:
-    """What is left of a span: the days beside its months, the hours beside its four hours."""
+    """Return the rest of a span outside `whole`: the days beside its months, the hours beside its four-hour blocks."""
     if not whole:
         return [span]
     return [(a, b) for a, b in ((span[0], whole[0]), (whole[1], span[1])) if a < b]

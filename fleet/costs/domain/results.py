@@ -30,7 +30,7 @@ class Step(StrEnum):
 
 
 class IdleRule(StrEnum):
-    """What a table does with idle: a row of its own, left out, or shared among the groups."""
+    """The treatment of idle cost in a table: a row of its own, left out, or shared among the groups."""
 
     SEPARATE = "separate"
     HIDDEN = "hidden"
@@ -77,7 +77,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class MonthSpend:
-    """What a team spent this month; the estimate is that of hours not sealed yet."""
+    """The spend of a team this month. The estimate covers hours that are not sealed yet."""
 
     allocated_amount: Decimal
     estimated_amount: Decimal
@@ -164,7 +164,7 @@ class CostRow:
 
     @property
     def energy_kwh(self) -> Decimal | None:
-        """In the GPU time that was measured, which may be less than all of it."""
+        """The energy in kWh over the measured GPU time, which may be less than all of it. None if none was measured."""
         if self.energy_mj is None:
             return None
         return (Decimal(self.energy_mj) / MJ_PER_KWH).quantize(MICRO)
@@ -182,7 +182,7 @@ class CostRow:
 
     @property
     def inference_price(self) -> UnitPrice | None:
-        """None without a count, and where a price is missing; so are the others."""
+        """The price per 1,000 inferences. None without a count, or if a price is missing, like the other unit prices."""
         return None if self.has_unpriced_hours else of_inferences(self.amount, self.inferences)
 
     @property

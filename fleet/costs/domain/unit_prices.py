@@ -16,7 +16,7 @@ _MICRO = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice:
-    """What `spent_amount` bought, by `unit` things named `noun`."""
+    """A price per `unit` things named `noun`, from what was spent on `count` of them."""
 
     spent_amount: Decimal
     count: int
@@ -39,14 +39,14 @@ class UnitPrice:
 
     @property
     def note(self) -> str:
-        """Empty for enough."""
+        """The reason why no price is shown, for people. Empty if enough were counted."""
         if not self.is_of_too_few:
             return ""
         return f"{self.counted}: {TOO_FEW} for a price per {self.unit:,}"
 
 
 def of_inferences(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
-    """None where none were counted."""
+    """Return the price per 1,000 inferences. None if none were counted."""
     return UnitPrice(spent_amount, count, INFERENCES, "inference") if count else None
 
 

@@ -53,7 +53,7 @@ def gpus_in_use(*, team_slug: str) -> Decimal:
 
 
 def gpus_in_use_by_team(*, team_slugs: Collection[str]) -> dict[str, Decimal]:
-    """Of the teams that hold any."""
+    """Return the GPUs in use by team slug, limited to teams that hold any."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     held = leases.values_list("team_slug").annotate(Sum("share_ppm")).order_by()
     return {slug: Decimal(share_ppm) / GPU_PPM for slug, share_ppm in held}
@@ -114,7 +114,7 @@ def _rule(rule: IdleRule, whole: Ranking, group_by: GroupBy) -> IdleRule:
 
 
 def _idle_parts(whole: Ranking, rule: IdleRule) -> list[Decimal]:
-    """Of each row of the page, what it bears of idle."""
+    """Return each row's part of the idle cost, in the order of the page."""
     if not rule.is_shared:
         return [ZERO] * len(whole.page)
     amount = sum((total.amount for total in whole.idle), ZERO)
@@ -145,7 +145,9 @@ def _previous(
     group_by: GroupBy,
     keys: Sequence[GroupKey] | None,
 ) -> _Previous:
-    """Of the period before. With keys: the amounts of these groups (and others of their teams) only."""
+    """Return the costs of the period before. With `keys`, only the amounts of these groups (and others of their
+    teams).
+    """
     before = start - (end - start)
     if keys is None or group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
         amounts = _amounts(sealed.sums(scope, before, start, group_by))
@@ -171,7 +173,7 @@ def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
 
 
 def _amounts(sums: Iterable[SealedSum]) -> dict[GroupKey, Decimal]:
-    """Of the groups with a cost or GPU time."""
+    """Sum the amounts by group, without groups that have neither a cost nor GPU time."""
     amounts: dict[GroupKey, Decimal] = defaultdict(Decimal)
     times: dict[GroupKey, int] = defaultdict(int)
     for one in sums:

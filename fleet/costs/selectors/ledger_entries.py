@@ -27,7 +27,7 @@ def entries(
 def _unsealed(
     team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
-    """Of each holder and node, computed now."""
+    """Compute the entries of hours that are not sealed yet, one for each holder and node."""
     live = metering.estimate(
         start=row_filter.start, end=row_filter.end, now=clock.now(), team_slugs=team_slugs
     )
@@ -74,7 +74,9 @@ def _region() -> Coalesce:
 
 
 def _gpu_time_of_node() -> Subquery:
-    """Of all holders in the hour, and idle; also of teams that are not part of the export."""
+    """Return a subquery of a node's GPU milliseconds in the hour: all holders and idle, including teams that are
+    not part of the export.
+    """
     rows: QuerySet[LedgerRow] = LedgerRow.objects.filter(
         ~Q(kind=LedgerKind.ADJUSTMENT), node_uid=OuterRef("node_uid"), hour=OuterRef("hour")
     )

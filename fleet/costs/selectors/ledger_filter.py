@@ -26,7 +26,7 @@ def label(name: str) -> Cast:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
+    """A filter of ledger rows. None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
 
     start: datetime
     end: datetime

@@ -27,7 +27,7 @@ LARGE_OF_CLUSTERS: Final = ("capabilities", "serving", "prometheus_ca_pem", "las
 
 @dataclass(frozen=True, slots=True)
 class HourPrice:
-    """Of the whole node; the source names its day."""
+    """The price of a whole node for an hour. The source names its day."""
 
     usd_per_hour_amount: Decimal
     source: str

@@ -33,7 +33,7 @@ def list_kept() -> list[OpenHour]:
 
 @dataclass(slots=True)
 class OpenSum:
-    """What a group cost so far in an hour that is not sealed. Unpriced GPU time costs 0."""
+    """The cost of a group so far in an hour that is not sealed. Unpriced GPU time costs 0."""
 
     hour: datetime
     key: GroupKey
@@ -62,7 +62,9 @@ class Unsealed:
 
 
 def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> Unsealed:
-    """With teams: of the others only nodes on which they held GPUs, with all of the holders there."""
+    """Read the hours that are not sealed yet. With teams, nodes of others are limited to those on which these teams
+    held GPUs, with all of the holders there.
+    """
     fresh = list_kept()
     kept = [hour for hour in fresh if start <= hour.hour < end]
     live = metering.estimate(
@@ -79,7 +81,7 @@ def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> 
 
 
 def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
-    """None is no grouping: all that is not idle."""
+    """Sum the estimated costs by group. `group_by` None means one sum of all that is not idle."""
     unsealed = read(scope.team_slugs, start, end)
     return Estimate(sums(unsealed, scope, group_by), unsealed.unpriced)
 

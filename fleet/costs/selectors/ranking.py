@@ -43,7 +43,7 @@ class GroupTotal:
         return self.allocated + self.estimated
 
     def weight(self, rule: IdleRule) -> int:
-        """Of its part of idle: micro-dollars, or GPU milliseconds."""
+        """Return the weight of this total in sharing idle: micro-dollars, or GPU milliseconds."""
         return self.gpu_ms if rule is IdleRule.BY_GPU_TIME else int(self.amount / MICRO)
 
     @property

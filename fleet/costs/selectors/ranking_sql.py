@@ -27,13 +27,13 @@ def of_estimate(names: int) -> str:
 
 
 def of_unpriced(names: int) -> str:
-    """From a query of the sealed sums without a price, which are among the others too."""
+    """Return the SELECT for a query of the sealed sums without a price, which are among the other sums too."""
     given = _list("is_idle", "is_demo", *_names(names), "cost", "ms")
     return _template(given, _list("is_idle", *_names(names), "0", "0", "0", "ms", "false"))
 
 
 def of_json(names: int) -> str:
-    """From a JSON array of [1 for idle, names, estimate, milliseconds, unpriced milliseconds]."""
+    """Return the SELECT for a JSON array of [1 for idle, names, estimate, milliseconds, unpriced milliseconds]."""
     is_postgresql = connection.vendor == "postgresql"
     element = "value ->> {}" if is_postgresql else "json_extract(value, '$[{}]')"
     source = "jsonb_array_elements(CAST(%s AS jsonb))" if is_postgresql else "json_each(%s)"

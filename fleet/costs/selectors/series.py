@@ -79,7 +79,7 @@ def _merged(amounts: _Amounts, named: Collection[GroupKey]) -> _Amounts:
 
 
 def _with_others(of_named: _Amounts, whole: _Amounts, named: frozenset[GroupKey]) -> _Amounts:
-    """What the named groups leave of `whole` is of the others."""
+    """Keep the amounts of the named groups, and attribute the rest of `whole` to the others. Idle stays apart."""
     amounts: _Amounts = defaultdict(Decimal)
     for (at, key, is_estimated), amount in of_named.items():
         if key in named:

@@ -60,7 +60,7 @@ def list_nodes(
 
 
 def teams_with_hours(*, start: datetime, end: datetime) -> set[str]:
-    """Those that held GPUs in [start, end) on nodes with sealed hours of unknown price in it."""
+    """Return the teams that held GPUs in [start, end) on nodes with sealed hours of unknown price in it."""
     waiting = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end)
     leases = GpuLease.objects.filter(node__in=waiting.values("node"), started_at__lt=end)
     leases = leases.exclude(ended_at__lte=start)

@@ -155,7 +155,7 @@ def _ledger(
 def _rows_of(
     node: PastNode, amount: Decimal, running: Sequence[PastWorkload], common: Mapping[str, Any]
 ) -> Iterator[LedgerRow]:
-    """Of one hour; what nobody holds is idle."""
+    """Yield the ledger rows of one hour of a node. Unheld GPUs are idle."""
     free_gpus, free_amount = node.gpus, amount
     for past in running:
         cost = (amount * past.gpus / node.gpus).quantize(_CENTS)

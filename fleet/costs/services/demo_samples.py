@@ -34,7 +34,7 @@ def sees_nodes(cluster_id: int) -> bool:
 
 
 def nodes_of(cluster_id: int) -> list[Node]:
-    """None where the cluster has real GPUs."""
+    """Return the cluster's demo nodes, sorted by name. Empty if the cluster has real GPUs."""
     rows = Node.objects.filter(cluster_id=cluster_id, gone_at=None, name__startswith=_NODES)
     return list(rows.order_by("name"))
 

@@ -81,7 +81,7 @@ class CostBoard:
 
     @property
     def other_columns(self) -> int:
-        """Of the table, beside the group and its cost with and without idle."""
+        """The number of table columns beside the group and its cost with and without idle."""
         return 6 + 2 * self.has_tokens + self.has_energy
 
     @property
@@ -190,7 +190,9 @@ def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
 
 
 def name_url(query: CostQuery, key: GroupKey) -> str:
-    """Of pages of other apps, for models and deployments; of a team, its costs by deployment."""
+    """Return the URL of a group's page: other apps' pages for models and deployments, the costs by deployment for a
+    team. Empty if it has none.
+    """
     if key.cluster_name:
         return f"/fleet?{urlencode({'cluster': key.cluster_name})}"
     if not key.team_slug:

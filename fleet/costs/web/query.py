@@ -69,7 +69,7 @@ class CostQuery:
 
     @property
     def period_text(self) -> str:
-        """For people, with the first year where it is another than the last."""
+        """The period for people. The first year is shown if it differs from the last."""
         first, last = self.start.date(), self.last_day
         year = "" if first.year == last.year else f" {first.year}"
         return f"{first.day} {first:%b}{year} \N{EN DASH} {last.day} {last:%b} {last.year}"

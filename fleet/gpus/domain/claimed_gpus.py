@@ -63,7 +63,7 @@ def with_devices(
 
 
 def units_of_plugin(resource: str, units: int, held: Sequence[ClaimedDevice]) -> int:
-    """Those of `with_devices` that are no claimed devices."""
+    """Return the units of `with_devices` that are not claimed devices."""
     return units - sum(one.resource == resource for one in held)
 
 

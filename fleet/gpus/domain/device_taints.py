@@ -27,7 +27,7 @@ class DeviceTaint:
     rule: str = ""
 
     def __str__(self) -> str:
-        """As kubectl writes a taint, with who set it."""
+        """Format the taint in kubectl notation, with who set it."""
         value = f"={self.value}" if self.value else ""
         source = f"DeviceTaintRule {self.rule}" if self.rule else "the driver"
         since = f" since {self.since}" if self.since else ""
@@ -63,7 +63,7 @@ class TaintedGpu:
         return "; ".join([*named, f"{more} more"] if more else named)
 
     def blocked_ppm(self, held: Collection[tuple[str, str]]) -> int:
-        """What is neither held nor can be claimed."""
+        """Return the share of the GPU that is neither held nor can be claimed, in millionths of a GPU."""
         taken = sum(part.ppm for part in self.parts if (part.pool, part.device) in held)
         free = max(0, GPU_PPM - taken)
         offered = [
@@ -166,5 +166,5 @@ def rules_from_json(stored: Iterable[Mapping[str, Any]]) -> list[TaintRule]:
 
 
 def taints_of(tainted: Iterable[TaintedGpu]) -> dict[tuple[str, str], tuple[DeviceTaint, ...]]:
-    """By pool and name of the device."""
+    """Return the taints by pool and name of the device."""
     return {(p.pool, p.device): p.taints for one in tainted for p in one.parts if p.taints}

@@ -37,7 +37,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """What a claim selects. Empty and 0 select any."""
+    """The devices that a claim selects. Empty and 0 select any."""
 
     kind: str
     profile: str = ""
@@ -60,7 +60,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Those of one node, and what the driver has of each counter."""
+    """The devices of one node, and what the driver has of each counter."""
 
     all: tuple[Device, ...] = ()
     counters: Counters = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Devices:
 
     @property
     def memory_mib(self) -> int:
-        """Of a whole GPU; 0 where all are cut."""
+        """The memory of a whole GPU in MiB. 0 if all are partitioned."""
         return max((device.memory_mib for device in self.all if device.kind == GPU), default=0)
 
     def units(self, request: DeviceRequest, taken: Collection[tuple[str, str]] = ()) -> int:
@@ -90,7 +90,7 @@ class Devices:
         return count
 
     def most(self, request: DeviceRequest) -> int:
-        """As `units`, also of tainted devices: they are there, and a claim may tolerate their taints."""
+        """Count as `units` does, including tainted devices: they exist, and a claim may tolerate their taints."""
         every = (replace(device, is_healthy=True) for device in self.all)
         return replace(self, all=tuple(every)).units(request)
 
@@ -129,7 +129,7 @@ def resource_of(device: Device) -> str:
 
 
 def request_of(resource: str, *, product: str = "", memory_gib: int = 0) -> DeviceRequest:
-    """What a pod claims instead of this resource."""
+    """Return what a pod claims instead of this resource."""
     profile = resource.removeprefix("nvidia.com/mig-")
     if profile != resource:
         return DeviceRequest(MIG, profile, product, memory_gib)

@@ -95,7 +95,9 @@ def count_of(units: int, resource: str) -> str:
 
 
 def kinds_of(resources: Iterable[str]) -> str:
-    """What a number of these counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron devices"."""
+    """Return what a number of these resources counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron
+    devices".
+    """
     are_neuron = {name in neuron.RESOURCES for name in resources}
     if are_neuron == {True}:
         return "Neuron devices"
@@ -119,8 +121,8 @@ def gpus_of(
     allocatable: Mapping[str, str],
     claimable: devices.Devices = devices.NONE,
 ) -> NodeGpus:
-    """From the labels of the device plugins, GPU feature discovery and Karpenter; what only a DRA driver
-    knows from its devices. A GPU that both offer is one GPU.
+    """Return a node's GPUs from the labels of the device plugins, GPU feature discovery and Karpenter; what only a
+    DRA driver knows comes from its devices. A GPU that both offer counts once.
     """
     gpus = _labelled(_labels_read(labels), _among(_RESOURCES, allocatable))
     if not claimable.all or gpus.neuron_cores:

@@ -138,7 +138,7 @@ def nodes_without_price() -> list[Node]:
 
 
 def _valid(rows: QuerySet[InstancePrice], on: date) -> QuerySet[InstancePrice]:
-    """Of each key the newest row until that day, else its first one: as PriceBook.on chooses."""
+    """Keep each key's newest row up to that day, or else its first one, as PriceBook.on chooses."""
     alike = InstancePrice.objects.filter(
         instance_type=OuterRef("instance_type"),
         region=OuterRef("region"),

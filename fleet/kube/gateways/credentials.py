@@ -1,4 +1,4 @@
-"""From a connection to the Kubernetes client's configuration: address, trust, credentials."""
+"""The Kubernetes client's configuration of a connection: address, trust, credentials."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Transport:
     def _read_at_most(
         self, response: urllib3.BaseHTTPResponse, most_bytes: int, read_seconds: float
     ) -> bytes:
-        """What a pod sends is bounded by nobody else, in bytes and in time."""
+        """Read a pod's response within `most_bytes` and a time limit, which nothing else bounds."""
         content = bytearray()
         deadline = time.monotonic() + _WHOLE_PAGE * read_seconds
         try:

@@ -12,7 +12,7 @@ from fleet.kube.services.ownership import Writer
 
 
 def list_all(*, cluster_id: int) -> list[dict[str, Any]]:
-    """By name; none where the cluster does not serve the kind."""
+    """List the EC2NodeClass objects, sorted by name. Empty if the cluster does not serve the kind."""
     try:
         items = clients.client_for(cluster_id).list_all(EC2_NODE_CLASS).items
     except ObjectNotFound:
