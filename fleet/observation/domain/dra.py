@@ -64,7 +64,7 @@ class ObservedClaim:
 
 
 def resource_slice(item: Json) -> ObservedSlice | None:
-    """None for a slice of another driver, and for one that is not of one node."""
+    """Read a ResourceSlice. None for a slice of another driver, and for one that is not of a single node."""
     spec = item["spec"]
     node_name = spec.get("nodeName") or ""
     if spec.get("driver") != devices.DRIVER or not node_name:
@@ -88,7 +88,9 @@ def resource_slice(item: Json) -> ObservedSlice | None:
 
 
 def claim(item: Json) -> ObservedClaim | None:
-    """None where it holds no GPU: it is not allocated, of another driver, or only monitors (adminAccess)."""
+    """Read a ResourceClaim. None if it holds no GPU: it is not allocated, of another driver, or only monitors
+    (adminAccess).
+    """
     status = item.get("status") or {}
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     allocated = tuple(
@@ -171,7 +173,7 @@ def _gpu_of(name: str, attributes: Json, consumes: Counters) -> str:
 
 
 def _memory_of(capacity: Json | None) -> int | None:
-    """In MiB. A quantity, or an object with one."""
+    """Return the memory in MiB of a quantity, or of an object with one. None if it is missing or not a quantity."""
     value = (capacity or {}).get("memory")
     amount = quantities.whole_bytes(value.get("value") if isinstance(value, dict) else value)
     return None if value is None or amount is None else amount // _MIB

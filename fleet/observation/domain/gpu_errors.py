@@ -49,7 +49,7 @@ class GpuError:
 
 
 def read(rows: Iterable[Mapping[str, Any]] | None) -> tuple[GpuError, ...]:
-    """Of the column `xids` of a node."""
+    """Read the GPU errors from a node's column `xids`."""
     return tuple(GpuError(**row) for row in rows or ())
 
 

@@ -39,12 +39,12 @@ class Taint(NamedTuple):
     effect: str
 
     def __str__(self) -> str:
-        """As kubectl writes it: "nvidia.com/gpu=present:NoSchedule"."""
+        """Format the taint in kubectl notation: "nvidia.com/gpu=present:NoSchedule", for example."""
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
 def conditions_of(status: Mapping[str, Any]) -> list[dict[str, str]]:
-    """As stored: the heartbeat is left out, because it would change the row every few minutes."""
+    """Return the conditions as they are stored, without the heartbeat, which would change the row every few minutes."""
     return [
         {
             "type": str(condition.get("type", "")),

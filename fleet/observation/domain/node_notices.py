@@ -1,7 +1,7 @@
-"""What a cluster announces about a node: that it is taken away, or that one of its GPUs failed.
+"""The notices that a cluster gives about a node: that it is taken away, or that one of its GPUs failed.
 
-Read from taints and conditions, which the node carries itself, and from dcgm-exporter. Warnings that exist as events only are
-not seen: a spot interruption where nothing taints the node.
+They are read from taints and conditions, which the node carries itself, and from dcgm-exporter. Warnings that exist
+as events only are not seen, such as a spot interruption where nothing taints the node.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedSl
 
 
 def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNode]:
-    """What each of these that has slices offers by claim."""
+    """Return what each of these nodes offers by claim, by node name. Nodes without slices are left out."""
     if not names:
         return {}
     by_name: dict[str, list[ObservedSlice]] = defaultdict(list)

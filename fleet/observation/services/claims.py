@@ -59,7 +59,7 @@ def holders(cluster: Cluster) -> set[str]:
 
 
 def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[ClaimedDevice]]:
-    """By uid; pods of whose devices none is known are left out."""
+    """Return the devices that pods hold by claim, by pod UID. Pods without a known device are left out."""
     if not pod_uids:
         return {}
     rows = list(DeviceClaim.objects.filter(cluster=cluster, pod_uid__in=pod_uids).order_by("pk"))

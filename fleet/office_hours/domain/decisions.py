@@ -1,4 +1,4 @@
-"""What a pass over the office hours of one pool has to do: pure, from the row, the live size and the time."""
+"""The decisions of a pass over the office hours of one pool: pure, from the row, the live size and the time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From one size to the other, at an edge. Stored before its effect, so that a worker that dies in
-    between knows which of the two it finds.
+    """A change from one size to the other, at an edge. It is stored before its effect, so that the next worker
+    knows which of the two sizes to expect if one dies in between.
     """
 
     opens: bool
@@ -52,8 +52,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What the portal last did to a pool. `open_size` is what it had when it closed, and gets back.
-    `closed_size` is the one of its last closing; `last_size` what it had in the last pass.
+    """The state in which the portal last left a pool. `open_size` is the size when it closed, which it gets back.
+    `closed_size` is that of its last closing; `last_size` is that of the last pass.
     """
 
     is_open: bool = True

@@ -63,7 +63,7 @@ class OfficeHours:
 
     @property
     def hours_text(self) -> str:
-        """For people: "72.5", without zeros at the end."""
+        """The hours per week for people, such as "72.5", without trailing zeros."""
         return format_hours(self.hours_per_week)
 
     @property
@@ -83,7 +83,9 @@ class OfficeHours:
         raise ValueError("it never changes")
 
     def _around(self, at: datetime) -> list[Interval]:
-        """From the day before to the week after, merged where one ends as the next starts."""
+        """Return the intervals around `at`, from two days before to 15 days after, merged where one ends as the
+        next starts.
+        """
         zone = ZoneInfo(self.timezone)
         today = at.astimezone(zone).date()
         merged: list[Interval] = []
@@ -118,7 +120,7 @@ class OfficeHours:
                 yield 0, end - _WEEK_MINUTES
 
     def problems(self) -> dict[str, str]:
-        """By field; empty when it is valid."""
+        """Return the problems by field. Empty if the office hours are valid."""
         problems = {}
         if not is_timezone(self.timezone):
             problems["timezone"] = "use an IANA name, for example Europe/Berlin"
@@ -180,7 +182,7 @@ def clock_text(minutes: int) -> str:
 
 
 def describe(hours: OfficeHours) -> str:
-    """For people: "Monday to Friday 07:30 to 22:00 (Europe/Berlin)"."""
+    """Describe the office hours for people: "Monday to Friday 07:30 to 22:00 (Europe/Berlin)", for example."""
     parts = []
     for first, last in _runs(hours.days):
         window = hours.days[first]

@@ -43,7 +43,7 @@ class KeptHours:
 
     @property
     def changed_by_hand(self) -> str:
-        """What it had before a person changed it since the last edge; empty: nobody did."""
+        """The size before a person changed it since the last edge. Empty if nobody did."""
         return sizes.describe(self.row.changed_from) if self.row.changed_at else ""
 
     @property
@@ -70,7 +70,7 @@ def by_name(*, cluster_id: int, kind: PoolKind) -> dict[str, KeptHours]:
 
 
 def backlog() -> Backlog:
-    """Those that a worker has to take."""
+    """Return the backlog of office hours that a worker has to take."""
     return leases.backlog(PoolOfficeHours.objects.all())
 
 

@@ -120,7 +120,7 @@ def _next_check(
 
 
 def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime) -> None:
-    """What the pass came to; Conflict when the lease was lost meanwhile."""
+    """Record the outcome of a pass. Raises Conflict if the lease was lost meanwhile."""
     held = PoolOfficeHours.objects.filter(
         pk=row.pk, lease_token=lease.token, lease_until__gt=clock.now()
     )

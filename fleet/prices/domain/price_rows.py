@@ -54,7 +54,7 @@ class RowProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What an instance type has. Memory of one GPU in MiB, of the machine in GiB. A type with a part of a
+    """The hardware of an instance type. Memory of one GPU is in MiB, of the machine in GiB. A type with a part of a
     GPU (g6f) has a count of 0.
     """
 

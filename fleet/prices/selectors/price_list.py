@@ -19,7 +19,9 @@ FLEET_FIRST: Final = "fleet"
 
 @dataclass(frozen=True, slots=True)
 class PriceFilter:
-    """Empty fields do not filter. Every word of `search` must be in the type, the GPU or the source."""
+    """A filter of the price list. Empty fields do not filter; every word of `search` must be in the type, the GPU
+    or the source.
+    """
 
     search: str = ""
     region: str = ""

@@ -154,6 +154,8 @@ def _is_of(book: PriceBook, key: PriceKey, today: date) -> bool:
 
 
 def refresh_due() -> None:
-    """On-demand prices at each run, spot prices once a day; does nothing where prices are not to be read from AWS."""
+    """Refresh on-demand prices at each run, and spot prices once a day. Does nothing if prices are not to be read
+    from AWS.
+    """
     if settings.SLIPWAY_AWS_PRICES and list_regions():
         refresh(actor=policy.SYSTEM)

@@ -129,8 +129,8 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
 
 
 def _without_future(ordered: Sequence[Reading]) -> list[Reading]:
-    """Without those that were written before the clock was set back: beside what was read since they have less,
-    which is no restart of the server.
+    """Drop the readings that were written before the clock was set back. They are less than what was read since,
+    which is not a restart of the server.
     """
     kept: list[Reading] = []
     for reading in ordered:

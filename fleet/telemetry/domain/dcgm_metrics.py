@@ -42,7 +42,8 @@ def parse_page(text: str) -> list[Sample]:
 def by_node(
     samples: Iterable[Sample], *, nodes: Collection[str], node: str = ""
 ) -> Mapping[str, tuple[GpuError, ...]]:
-    """Of these nodes, each GPU once: pods that share one have a series each. `node` is whose page it is.
+    """Return the GPU errors of these nodes, each GPU once: pods that share a GPU have a series each. `node` names
+    the node whose page it is.
 
     A node of which all GPUs report 0 has an empty tuple.
     """

@@ -13,7 +13,7 @@ Pod = TypeVar("Pod")
 
 @dataclass(frozen=True, slots=True)
 class DirectPods(Generic[Pod]):
-    """Of one cluster. `unread` are pods that nothing reads: those beyond MOST_DIRECT."""
+    """The pods of one cluster to read directly. `unread` counts the pods beyond MOST_DIRECT, which nothing reads."""
 
     direct: tuple[Pod, ...]
     unread: int = 0
@@ -35,7 +35,7 @@ def without_answer(pods: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
 def choose_prompt(
     pods: Sequence[Pod], *, is_prompt: Callable[[Pod], bool]
 ) -> tuple[list[Pod], list[Pod]]:
-    """Those that are read directly at each poll, up to MOST_DIRECT, and the others."""
+    """Split the pods into those to read directly at each poll, up to MOST_DIRECT, and the others."""
     prompt = [pod for pod in pods if is_prompt(pod)]
     others = [pod for pod in pods if not is_prompt(pod)]
     return prompt[:MOST_DIRECT], [*prompt[MOST_DIRECT:], *others]

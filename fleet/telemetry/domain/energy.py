@@ -49,7 +49,9 @@ def queries(hour_end: datetime) -> tuple[str, str]:
 def by_pod(
     energy: Iterable[Sample], covered: Iterable[Sample]
 ) -> Mapping[tuple[str, str], PodEnergy]:
-    """By namespace and name. A pod without both figures, or with impossible ones, is left out."""
+    """Return the energy of pods by namespace and name. A pod without both figures, or with impossible ones, is left
+    out.
+    """
     millijoules, minutes = _sums(energy), _sums(covered)
     energy_by_pod = {}
     for pod, amount in millijoules.items():

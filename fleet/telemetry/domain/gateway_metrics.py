@@ -135,8 +135,8 @@ def passed(
 
 
 def increase(before: PassedByProxy, after: PassedByProxy) -> Passed:
-    """What passed between two readings. A proxy that is new has its first reading as its start; one that
-    was restarted counts from zero.
+    """Return what passed between two readings. The first reading of a new proxy is its start; a restarted proxy
+    counts from zero.
     """
     requests = lost = 0
     for proxy, now in after.items():

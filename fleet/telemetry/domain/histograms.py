@@ -20,7 +20,9 @@ def increase(before: Histogram, after: Histogram) -> Histogram:
 
 
 def total(histograms: Iterable[Histogram]) -> Histogram:
-    """Those with other bounds than the first are left out: their sums would not be a histogram."""
+    """Sum the histograms that have the bounds of the first one. Those with other bounds are left out: the sum would
+    not be a histogram.
+    """
     result: Counter[float] = Counter()
     bounds: frozenset[float] | None = None
     for histogram in histograms:

@@ -24,9 +24,9 @@ class Responses:
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """Of one server. `first_token`, `later_token`, `whole_request` and `queue` are histograms in seconds,
-    `compute` are sums in seconds, `cache_usage` is 0..1. `sign` is in each of its pages. An empty name is of
-    something that it does not count.
+    """The metric names of one server. `first_token`, `later_token`, `whole_request` and `queue` are histograms in
+    seconds, `compute` are sums in seconds, `cache_usage` is 0..1. `sign` is in each of its pages. An empty name
+    means that the server does not count it.
     """
 
     server: str

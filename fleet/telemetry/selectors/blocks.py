@@ -53,7 +53,7 @@ def slots(
 
 
 def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Counters]:
-    """What all pods of the workload counted in each whole minute that was read, oldest first."""
+    """Return the counters of the workload, over all its pods, for each whole minute that was read, oldest first."""
     rows = WorkloadMinute.objects.filter(
         workload__cluster_id=key.cluster_id,
         workload__namespace=key.namespace,
@@ -68,7 +68,7 @@ def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Count
 def _increases(
     cluster_id: int, namespace: str, name: str, since: datetime, until: datetime
 ) -> list[list[Increase]]:
-    """Of each pod."""
+    """Return the increases of each pod."""
     samples = MetricSample.objects.filter(
         pod__cluster_id=cluster_id,
         pod__namespace=namespace,

@@ -17,7 +17,9 @@ _KSERVE_WORKER = "-predictor-worker"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of `ready` pods, `read` gave their metrics. `serving` also counts those that became ready since."""
+    """The coverage of a workload's metrics: `read` of `ready` pods gave them. `serving` also counts the pods that
+    became ready since.
+    """
 
     read: int
     ready: int

@@ -104,7 +104,7 @@ def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
 
 
 def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
-    """As allocated_to_teams, by team; teams that hold none are left out."""
+    """Return the allocated GPUs by team slug, as `allocated_to_teams` does. Teams that hold none are left out."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return {team: gpus for (team,), gpus in _allocated_by(leases, "team_slug").items()}
 
@@ -152,7 +152,9 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
 
 
 def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ...], AllocatedGpus]:
-    """By these columns. The database adds up the shares on nodes of one kind: they have one price."""
+    """Group the allocated GPUs by these columns. The database adds up the shares on nodes of one kind, which have
+    one price.
+    """
     kinds = list(
         leases.values_list(
             *names,

@@ -29,7 +29,9 @@ class DayTraffic:
 
 
 def last_day(*, cluster_id: int, namespace: str, names: Sequence[str]) -> DayTraffic | None:
-    """Of these workloads together; None when they were not read or got no request."""
+    """Return the traffic of these workloads together in the last 24 hours. None if they were not read or got no
+    request.
+    """
     row = WorkloadMinute.objects.filter(
         workload__cluster_id=cluster_id,
         workload__namespace=namespace,

@@ -52,7 +52,9 @@ def find(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
 def by_hour(
     workload_ids: Collection[int], *, start: datetime, hours: int
 ) -> Mapping[int, Mapping[int, WorkloadTraffic]]:
-    """By workload, then by the index of the hour from `start`; hours that nobody read are left out."""
+    """Return the traffic by workload id, then by the index of the hour from `start`. Hours without readings are
+    left out.
+    """
     rows = WorkloadHour.objects.filter(
         workload_id__in=workload_ids,
         start__gte=start,
@@ -67,7 +69,7 @@ def by_hour(
 
 
 def since(workload_ids: Collection[int], *, start: datetime) -> Mapping[int, WorkloadTraffic]:
-    """By workload, of the minutes from `start` on."""
+    """Return the traffic by workload id, over the minutes from `start` on."""
     rows = (
         WorkloadMinute.objects.filter(
             workload_id__in=workload_ids, start__gte=minute_of(start), observed_ms__gt=0

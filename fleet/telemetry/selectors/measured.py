@@ -81,7 +81,9 @@ def start_seconds(stood: Collection[Stood]) -> list[int]:
 def _any_of(
     stood: Collection[Stood], prefix: str = "", *, began: str = "", lasts: timedelta = timedelta()
 ) -> Q:
-    """Of these workloads, and whole within their times. Without any it is true of every row."""
+    """Return a condition that matches rows of these workloads that are entirely within their times. Matches every
+    row if there are none.
+    """
     matches = Q()
     names: dict[tuple[int, str], list[str]] = {}
     for one in stood:

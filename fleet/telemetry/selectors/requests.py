@@ -121,7 +121,9 @@ def stats(
 def _language_stats(
     observed_pods: Sequence[ObservedPod], counters: Counters, current: Sequence[Reading]
 ) -> LanguageStats | None:
-    """None where no pod ever generated a token and none is a language model's own server."""
+    """Return the statistics of language models. None if no pod ever generated a token and none runs a language
+    model's own server.
+    """
     used = [reading.kv_cache_usage for reading in current if reading.kv_cache_usage is not None]
     running = [r.running_requests for r in current if r.running_requests is not None]
     last = [pod.readings[-1] for pod, _ in observed_pods]

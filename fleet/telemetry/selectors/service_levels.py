@@ -45,7 +45,9 @@ def without_errors(workload_ids: Collection[int], *, start: datetime) -> list[Mi
 def first_token_within(
     workload_ids: Collection[int], *, start: datetime, threshold_ms: Mapping[int, int]
 ) -> list[MinuteCount]:
-    """By the histogram of each pod, `threshold_ms` by workload."""
+    """Count the requests per minute, and as bad those whose first token came after the `threshold_ms` of their
+    workload, by the histogram of each pod.
+    """
 
     def judge_with(limit_ms: int) -> Judge:
         return lambda _, increase: _slow_tokens(increase, limit_ms)

@@ -49,7 +49,7 @@ def sum_up_finished() -> list[date]:
 
 
 def sum_up_running() -> bool:
-    """Of this day, the hours that are final. False when they are summed up already."""
+    """Sum up the final hours of the current day. False if none is final or they are summed up already."""
     until = hour_of((clock.now() - _FINAL_AFTER).astimezone(UTC))
     day = until.date()
     is_done = SummedDay.objects.filter(Q(until=None) | Q(until__gte=until), day=day).exists()

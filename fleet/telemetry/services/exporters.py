@@ -42,7 +42,7 @@ def read_page(client: KubeClient, exporter: Exporter, path: str = "metrics") -> 
 
 
 def read_each(exporters: list[Exporter], read: Callable[[Exporter], Page]) -> list[Page]:
-    """In the order of the exporters."""
+    """Read the pages of the exporters concurrently, in the order of the exporters."""
     if not exporters:
         return []
     with ThreadPoolExecutor(min(_THREADS, len(exporters))) as pool:

@@ -37,7 +37,7 @@ _MOST_BEHIND: Final = timedelta(minutes=4)
 
 @dataclass(frozen=True, slots=True)
 class ClusterTargets:
-    """Of one cluster, those that its Prometheus is asked for; `prompt` more are read directly at each poll."""
+    """The targets of one cluster to query from its Prometheus. `prompt` more are read directly at each poll."""
 
     cluster: Cluster
     targets: Sequence[Target]
@@ -138,7 +138,9 @@ def _merged(
 
 
 def _clock_problem(pages: Mapping[PodName, Sequence[ScrapedPage]], now: datetime) -> str:
-    """By the pod in the middle: one that states times of its own is not the clock of Prometheus."""
+    """Describe the difference between the clocks of Prometheus and the portal, judged by the median pod: one pod
+    that states its own times is not the clock of Prometheus. Empty if there is no problem.
+    """
     times = sorted(_at(found[0]) for found in pages.values())
     middle = times[len(times) // 2] if times else now
     if middle > now + _MOST_AHEAD:
@@ -174,7 +176,9 @@ def _new_readings(
 def _read(
     target: Target, pages: Sequence[ScrapedPage], stored: Mapping[int, datetime]
 ) -> Reading | None:
-    """Of the newest page that is one of a model server: a sidecar may be scraped too."""
+    """Read the newest page that is one of a model server: a sidecar may be scraped too. None if it is stored
+    already, or if there is none.
+    """
     for page in pages:
         if target.pod_id in stored and _at(page) <= stored[target.pod_id]:
             return None
