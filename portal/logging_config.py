@@ -1,4 +1,4 @@
-"""What the portal's processes log, in which form, and which loggers would log secrets."""
+"""The logging of the portal's processes: what, in which form, and which loggers would log secrets."""
 
 from __future__ import annotations
 

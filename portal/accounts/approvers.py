@@ -1,4 +1,4 @@
-"""What one person may approve, for any number of teams and requesters."""
+"""The rights of one person to approve, for any number of teams and requesters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ApproverRights:
         return self._actor.is_platform_admin and self._actor.is_active
 
     def role_in(self, team_id: int) -> str | None:
-        """As a member of the team; an admin need not be one."""
+        """Return the person's role as a member of the team. None if they are no member, which an admin need not be."""
         return self._roles.get(team_id)
 
     def delegating_leads(self, team_id: int, requester_id: int) -> list[int]:
@@ -66,7 +66,9 @@ class ApproverRights:
         return frozenset(pk for pk, people in self._people.items() if requester_id in people)
 
     def may_approve(self, team_id: int, requester: User) -> bool:
-        """As `policy.is_allowed` with Action.APPROVE, of a team that the actor may see."""
+        """Return whether the person may approve, as `policy.is_allowed` does with Action.APPROVE, in a team that
+        the actor may see.
+        """
         rights = policy.TeamRights(
             policy.ADMIN if self.is_admin else self.role_in(team_id),
             lambda: self._delegating_leads.get(team_id, []),

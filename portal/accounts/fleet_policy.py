@@ -39,7 +39,9 @@ def require_approver(actor: Actor, *, requester_id: int) -> None:
 
 
 def require_whole_fleet(actor: Actor, action: Action) -> None:
-    """Also of who stops an action: a token of one team may not change what holds pods of all."""
+    """Raise Forbidden for a token that is limited to one team, which may not change what holds pods of all teams.
+    Applies to stopping an action too.
+    """
     if policy.only_team(actor) is not None:
         raise Forbidden(
             f"This token is limited to one team. To {action}, use one of all teams.",

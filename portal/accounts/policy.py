@@ -62,8 +62,8 @@ def role_in(actor: Actor, team: Team) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TeamRights:
-    """What a decision needs to know of the actor in one team. The functions are called only where it depends
-    on them: each may be a query, or known of many teams already.
+    """The facts about the actor in one team that a decision needs. The functions are called only if it depends on
+    them: each may be a query, or known for many teams already.
     """
 
     # As `role_in` says.

@@ -179,7 +179,7 @@ def revoke(*, actor: User, team: Team, name: str) -> None:
 
 
 def list_of(*, actor: User, team: Team) -> list[ServiceAccount]:
-    """Those that work first, by name. For who manages the team's members."""
+    """List the service accounts by name, active ones first. Requires the right to manage the team's members."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     rows = team.service_accounts.prefetch_related("api_tokens__made_by", "api_tokens__team")
     rows = rows.order_by("-is_active", "username")

@@ -1,4 +1,4 @@
-"""What every API view reads from a request: the actor, the body and the query, each validated."""
+"""The readers of API requests: the actor, the body and the query, each validated."""
 
 from __future__ import annotations
 

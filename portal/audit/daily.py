@@ -1,4 +1,4 @@
-"""What is done with the chain once a day: an anchor, its copy outside, and a verification of all of it."""
+"""The daily task of the audit chain: an anchor, its copy outside, and a verification of all of it."""
 
 from __future__ import annotations
 

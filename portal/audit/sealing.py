@@ -43,7 +43,9 @@ def unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
 
 
 def oldest_unsealed_at() -> datetime | None:
-    """Of events above the settled ones, as `seal` looks for them."""
+    """Return the time of the oldest unsealed event above the settled ones, where `seal` looks for them. None if
+    there is none.
+    """
     return unsealed(_settled_id()).values_list("at", flat=True).first()
 
 

@@ -35,7 +35,7 @@ def record(**fields: Unpack[EventFields]) -> AuditEvent:
 
 
 def append(events: Sequence[AuditEvent]) -> None:
-    """As `record`, for many events of `event` in one statement."""
+    """Append many events of `event` in one statement, as `record` does for one."""
     if events:
         _require_transaction(events[0].action)
         AuditEvent.objects.bulk_create(events)

@@ -76,7 +76,7 @@ def verify(*, given: Iterable[Anchor] = (), with_store: bool = True) -> Report:
 
 
 def verify_and_record() -> ChainCheck:
-    """For the daily task: the result is shown on the audit page."""
+    """Verify the chain for the daily task, and store the result, which the audit page shows."""
     at = clock.now()
     report = verify()
     return ChainCheck.objects.create(

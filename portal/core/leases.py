@@ -90,7 +90,7 @@ def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
 def claim_many(
     model: type[Leased], pks: Collection[int], *, seconds: float = 60
 ) -> dict[int, Lease]:
-    """As `claim`, in one statement; rows that another worker holds are left out."""
+    """Claim many rows in one statement, as `claim` does for one. Rows that another worker holds are left out."""
     at = clock.now()
     token, until = secrets.token_hex(8), at + timedelta(seconds=seconds)
     model._default_manager.filter(free(at), pk__in=pks).update(

@@ -51,7 +51,9 @@ def span(name: str, *, parent: str = "", attributes: Attributes | None = None) -
 
 @contextmanager
 def span_for_each(name: str, parents: Collection[tuple[str, Attributes]]) -> Iterator[None]:
-    """For a block that serves many rows at once: a span in the trace of each row that has one, all of the same time."""
+    """Record a block that serves many rows at once: a span in the trace of each row that has one, all with the same
+    times.
+    """
     traced = [(parent, attributes) for parent, attributes in parents if parent]
     if not is_on() or not traced:
         yield

@@ -20,7 +20,7 @@ _PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Empty fields do not filter. `before_id` is where the page begins."""
+    """A filter of audit events. Empty fields do not filter. `before_id` is where the page begins."""
 
     text: str = ""
     team_slug: str = ""

@@ -23,7 +23,7 @@ _MINUTES = 30
 
 @dataclass(frozen=True, slots=True)
 class TrafficTiles:
-    """None: not known. The trends have one value per minute, None where nothing was observed."""
+    """The traffic tiles. None means unknown. The trends have one value per minute, None where nothing was observed."""
 
     requests_per_second: float | None
     error_ratio: float | None

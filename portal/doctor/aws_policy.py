@@ -52,8 +52,8 @@ def portal(
     imports: Sequence[str] = (),
     prometheus: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Of the portal's pods. `eks`, `assumed`, `simulated` and `prometheus` are ARNs of clusters, roles and
-    workspaces; `imports` names buckets that models are imported from.
+    """Return the IAM policy of the portal's pods. `eks`, `assumed`, `simulated` and `prometheus` are ARNs of
+    clusters, roles and workspaces; `imports` names buckets that models are imported from.
     """
     arn = f"arn:aws:s3:::{bucket}"
     prefixes = ("uploads/", object_keys.REPOSITORIES, places.TEAMS, places.WORK)
@@ -84,7 +84,7 @@ def _groups_of(cluster: str) -> str:
 
 
 def serving(*, bucket: str, team: str) -> dict[str, Any]:
-    """Of the pods of a team: its own models, and nothing of other teams."""
+    """Return the IAM policy of a team's pods: its own models, and nothing of other teams."""
     arn, prefix = f"arn:aws:s3:::{bucket}", object_keys.team_prefix(team)
     listing = _allow("List", ("s3:ListBucket",), [arn])
     listing["Condition"] = {"StringLike": {"s3:prefix": f"{prefix}*"}}

@@ -46,7 +46,9 @@ def is_healthy(results: Sequence[Result]) -> bool:
 
 
 def _lines(check: Check) -> list[Line]:
-    """What is wrong with a part is known by its own errors; a border as that of a task, so any is caught."""
+    """Run a check and return its lines. Each check handles its own errors; any other is caught here, as at the
+    border of a task.
+    """
     lines: list[Line] = []
     try:
         lines.extend(check.run())

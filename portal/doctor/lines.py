@@ -1,4 +1,4 @@
-"""What a check of the installation says: lines, each with its fix."""
+"""The lines that a check of the installation reports, each with its fix."""
 
 from __future__ import annotations
 

@@ -68,7 +68,9 @@ def document(made_at: datetime) -> str:
     bom = Bom(components=[_component(one, licenses) for one in packages_of(LOCK.read_text())])
     bom.metadata.component = slipway
     bom.metadata.timestamp = made_at
-    bom.serial_number = uuid5(NAMESPACE_URL, f"{slipway.name}=={slipway.version} {LOCK.read_text()}")
+    bom.serial_number = uuid5(
+        NAMESPACE_URL, f"{slipway.name}=={slipway.version} {LOCK.read_text()}"
+    )
     bom.register_dependency(slipway, bom.components)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
 

@@ -43,7 +43,7 @@ def of_gpu_owners(vector: str, *, deployment: str = ANY_DEPLOYMENT, more: str = 
 
 
 def larger(left: str, right: str) -> str:
-    """Of two vectors with equal labels; the one that exists where the other is missing."""
+    """Return the larger of two vectors with equal labels, or the one that exists where the other is missing."""
     return f"(({left}) > ({right}) or ({right}) or ({left}))"
 
 

@@ -1,4 +1,4 @@
-"""What pages of platform admins share: who may open them, their heading, and the answer to a button."""
+"""The shared parts of pages of platform admins: who may open them, their heading, and the answer to a button."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 def admins_only(
     view: Callable[Concatenate[HttpRequest, User, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """As `people_only`; everyone but a platform admin is refused."""
+    """Wrap a view as `people_only` does, and refuse everyone but a platform admin."""
 
     @wraps(view)
     def wrapper(

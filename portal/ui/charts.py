@@ -177,7 +177,7 @@ def _ticks(points: Sequence[Point]) -> int:
 
 
 def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
-    """From zero, with a fixed maximum for lines of zeros. The limit is always visible."""
+    """Return a scale from zero, with a fixed maximum for lines of zeros. The limit is always visible."""
     is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 

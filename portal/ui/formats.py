@@ -76,7 +76,9 @@ def _significant(size: Decimal) -> str:
 
 
 def decimals(value: Decimal, places: int) -> str:
-    """With so many decimals. What is small but real is never shown as zero: "less than 0.1"."""
+    """Format with `places` decimals. Small values are never shown as zero: positive ones below the last digit show
+    as "less than 0.1", negative ones with up to seven decimals.
+    """
     least = Decimal(1).scaleb(-places)
     if 0 < value < least:
         return f"less than {least}"

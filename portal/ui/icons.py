@@ -33,5 +33,5 @@ def svg(name: str, size: int) -> SafeString:
 
 @functools.cache
 def _archive() -> ZipFile:
-    """In memory: forked processes would share the position in an open file."""
+    """Open the archive of icons in memory: forked processes would share the position in an open file."""
     return ZipFile(BytesIO(files("lucide").joinpath("lucide.zip").read_bytes()))

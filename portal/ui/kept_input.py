@@ -78,5 +78,5 @@ def showing_again(request: HttpRequest, kept: dict[str, str]) -> Iterator[None]:
 
 
 def why_shown_again() -> str:
-    """Empty for a form that was posted."""
+    """Return why the form is shown again. Empty for a form that was posted."""
     return _why_shown_again.get()

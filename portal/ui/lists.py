@@ -59,7 +59,7 @@ class Column:
 def sortable_columns(
     request: HttpRequest, order: str, titles: Mapping[str, str]
 ) -> dict[str, Column]:
-    """By sort key. The link of the sorted column reverses its order."""
+    """Return the columns by sort key. The link of the sorted column reverses its order."""
     return {
         key: Column(
             title,

@@ -91,7 +91,7 @@ def _confirmed(request: HttpRequest, provider: Provider, answer: Answer) -> Http
 
 
 def _safe_path(request: HttpRequest, path: str) -> str:
-    """Empty for an address of another site."""
+    """Return the path if it is safe to redirect to. Empty if it leads to another site."""
     is_safe = url_has_allowed_host_and_scheme(
         path, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

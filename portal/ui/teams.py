@@ -34,7 +34,7 @@ def visible(request: HttpRequest) -> list[Team]:
 
 
 def held_roles(request: HttpRequest, user: User) -> HeldRoles:
-    """Of the user of this request, read at most once in it."""
+    """Return the roles of the request's user, read at most once in it."""
     page = cast("PageRequest", request)
     if not hasattr(page, "held_roles"):
         page.held_roles = roles.held_by(user)

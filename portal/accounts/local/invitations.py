@@ -93,7 +93,9 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
 
 
 def list_open(*, actor: User, team: Team | None = None) -> QuerySet[Invitation]:
-    """Those that can be used or have expired, of a team, or of all teams that the actor leads."""
+    """List the invitations that can be used or have expired, newest first, of a team or of all teams that the actor
+    leads.
+    """
     if team is not None:
         policy.require(actor, Action.MANAGE_MEMBERS, team)
     teams = [team] if team is not None else roles.led_teams(actor)

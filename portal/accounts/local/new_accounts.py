@@ -49,7 +49,7 @@ def check(*, username: str, password: str, name: str, email: str) -> User:
 
 
 def set_password(user: User, password: str) -> None:
-    """Without saving. Raises Invalid with what the validators say."""
+    """Set a password without saving the user. Raises Invalid with the messages of the validators."""
     if len(password) > MAX_PASSWORD:
         raise Invalid(
             f"Use a password of {MAX_PASSWORD} characters at most.",

@@ -41,7 +41,7 @@ _LONGEST_ANSWER: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the browser is: a credential works on this host, and an answer counts from this origin."""
+    """The site as the browser knows it: a credential works on this host, and a response counts from this origin."""
 
     origin: str
 
@@ -114,7 +114,7 @@ def add(
 
 
 def begin_proof(user: User, site: Site) -> Challenge | None:
-    """None without a passkey."""
+    """Begin a proof with one of the user's passkeys. None if they have none."""
     known = [_credential(row) for row in list_of(user)]
     if not known:
         return None

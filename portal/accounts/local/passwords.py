@@ -56,7 +56,7 @@ def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key
 
 
 def make_link(*, actor: User, username: str) -> NewPasswordLink:
-    """For platform admins, who hand it over themselves. Earlier links stop working."""
+    """Create a password link for platform admins, who pass it on themselves. Earlier links stop working."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     step_up.require(actor)
     person = people.get(actor=actor, username=username)

@@ -89,7 +89,7 @@ def start(*, actor: User) -> None:
 
 
 def pending_key(user: User) -> str:
-    """Empty when there is nothing to confirm: a confirmed key is shown to nobody."""
+    """Return the key that waits for confirmation. Empty if there is none: a confirmed key is shown to nobody."""
     row = Authenticator.objects.filter(user=user, confirmed_at=None).first()
     return sealing.unseal(_KEYS, row.sealed_key) if row else ""
 

@@ -23,7 +23,7 @@ _ISSUER: Final = "Slipway"
 
 
 def new_key() -> str:
-    """In Base32, as people type it into an app."""
+    """Create a key in Base32, as people type it into an app."""
     return base64.b32encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
@@ -45,7 +45,7 @@ def step_of(key: str, code: str, *, seconds: int, after: int) -> int | None:
 
 
 def address(key: str, *, username: str) -> str:
-    """What the QR code says."""
+    """Return the otpauth URI that the QR code contains."""
     label = quote(f"{_ISSUER}:{username}")
     return f"otpauth://totp/{label}?{urlencode({'secret': key, 'issuer': _ISSUER})}"
 

@@ -62,7 +62,9 @@ def check(provider: Provider) -> None:
 def begin(
     request: HttpRequest, provider: Provider, next_path: str, *, confirms: int | None = None
 ) -> HttpResponse:
-    """With `confirms` the person has to sign in there again, whatever session they have. Redirect to the provider; state, nonce and the PKCE verifier stay in the session."""
+    """Redirect to the provider. State, nonce and the PKCE verifier stay in the session. With `confirms` the person
+    has to sign in there again, whatever session they have.
+    """
     nonce = secrets.token_urlsafe(24)
     client = _Client(request, app=_app_of(provider))
     # Before anything is stored: the provider may be down.

@@ -41,7 +41,7 @@ class Provider:
     scim_token_by: int | None = None
 
     def __repr__(self) -> str:
-        """Without the secret: settings appear in error reports."""
+        """Represent the provider without its secret: settings appear in error reports."""
         return f"Provider({self.name!r}, {self.issuer!r})"
 
 

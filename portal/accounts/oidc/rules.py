@@ -57,7 +57,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What claims give: a role for each team, and the platform."""
+    """The rights that claims give: a role for each team, and for the platform."""
 
     roles: Mapping[str, str] = field(default_factory=dict)
     is_platform_admin: bool = False

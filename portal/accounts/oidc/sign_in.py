@@ -177,7 +177,9 @@ def _refuse_existing(provider: Provider, claims: Mapping[str, Any], username: st
 
 
 def _email(claims: Mapping[str, Any]) -> str:
-    """Empty for an address that the provider says it has not verified."""
+    """Return the email address of the claims. Empty if it is invalid, too long, or the provider says that it is not
+    verified.
+    """
     email = claims.get("email")
     if not isinstance(email, str) or claims.get("email_verified", True) is not True:
         return ""
@@ -206,5 +208,5 @@ def _names(claims: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _cut(text: str) -> str:
-    """What a column takes: no control characters, no halves of surrogate pairs."""
+    """Cut text to what a column takes: 150 characters without control characters and halves of surrogate pairs."""
     return "".join(letter for letter in text if letter.isprintable()).strip()[:150]

@@ -50,7 +50,7 @@ class MemberChange:
 
 
 def parse_filter(text: str, known: Sequence[str]) -> Filter | None:
-    """None without a filter. Raises ScimError for one that is not supported."""
+    """Parse a SCIM filter. None without a filter. Raises ScimError for one that is not supported."""
     if not text:
         return None
     match = _FILTER.fullmatch(text)
@@ -181,7 +181,7 @@ def _email_of(value: Any) -> str:
 
 
 def _boolean(value: Any) -> bool:
-    """Also "True" and "False", which Entra ID sends without its compatibility flag."""
+    """Read a boolean, including "True" and "False", which Entra ID sends without its compatibility flag."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):

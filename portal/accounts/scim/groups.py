@@ -85,7 +85,9 @@ def _save(
     *,
     is_first: bool = False,
 ) -> None:
-    """With the first group, groups decide about everyone: people outside it lose roles of claims."""
+    """Save a group and apply the roles of its members. From the first group on, groups decide about everyone:
+    people outside it lose roles of claims.
+    """
     try:
         with transaction.atomic():
             _write(row, texts)

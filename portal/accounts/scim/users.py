@@ -179,7 +179,7 @@ def _account(provider: Provider, user_name: str) -> User:
 
 
 def actor_of(provider: Provider) -> System:
-    """In the audit trail. No person can have that name: it has a space."""
+    """Return the provider's actor for the audit trail. No person can have that name: it has a space."""
     return System(f"scim {provider.name}")
 
 

@@ -64,7 +64,7 @@ def passkey_list(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def begin(request: HttpRequest, user: User) -> HttpResponse:
-    """What the browser needs to make one."""
+    """Return what the browser needs to create a passkey."""
     challenge = passkeys.begin_adding(actor=user, site=challenges.site_of(request))
     return JsonResponse(challenges.keep(request, user, challenge))
 

@@ -42,7 +42,7 @@ class Document:
 
 
 def read(name: str) -> Document | None:
-    """None for what is no document, whatever its name tries to be."""
+    """Read a document by name. None if there is no such document, whatever the name tries to be."""
     if not _NAME.fullmatch(name):
         return None
     path = _root() / f"{name}.md"
@@ -108,7 +108,7 @@ def _lead_links(tokens: Sequence[Token], *, folder: str) -> None:
 
 
 def _target(href: str, folder: str) -> str:
-    """Where a link leads inside the portal; empty when it has no page here."""
+    """Return where a link leads inside the portal. Empty if it has no page here."""
     if href.startswith((*_EXTERNAL, "#")):
         return href
     path, _, anchor = href.partition("#")

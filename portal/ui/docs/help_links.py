@@ -1,4 +1,4 @@
-"""Where the help of each screen leads: a document and its heading. A test follows every one."""
+"""The help links of the pages: a document and its heading for each. A test follows every one."""
 
 from __future__ import annotations
 

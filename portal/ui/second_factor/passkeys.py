@@ -19,7 +19,7 @@ _LIVES: Final = timedelta(minutes=5)
 
 
 def site_of(request: HttpRequest) -> Site:
-    """As the installation is known, else as the browser asked for it."""
+    """Return the site of the installation's public URL, or else of the URL in the browser's request."""
     public: str = settings.SLIPWAY_PUBLIC_URL
     return Site((public or request.build_absolute_uri("/")).rstrip("/"))
 
