@@ -1,7 +1,6 @@
-"""From the portal's JSON to the dataclasses of `types`.
+"""The decoding of the portal's JSON into the dataclasses of `types`.
 
-Fields that a newer portal adds are ignored; a field that is missing or of another type is an error
-that names it.
+Fields that a newer portal adds are ignored; a field that is missing or of another type is an error that names it.
 """
 
 from __future__ import annotations

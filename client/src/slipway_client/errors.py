@@ -31,7 +31,7 @@ class WaitTimedOut(SlipwayError):
 
 
 class Failed(SlipwayError):
-    """What was waited for ended in another way; the message has the portal's reason."""
+    """A wait ended in another way than expected; the message has the portal's reason."""
 
 
 class InvalidInput(SlipwayError):

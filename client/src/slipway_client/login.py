@@ -1,4 +1,4 @@
-"""Where the portal's address and the token come from: the environment, else the login file.
+"""The source of the portal's address and the token: the environment, or else the login file.
 
 The file is readable by its owner only (0600). The token is never printed.
 """
@@ -71,7 +71,7 @@ def remove() -> bool:
 
 
 def checked_url(url: str) -> str:
-    """Without a trailing slash. Raises InvalidInput."""
+    """Return the URL without a trailing slash. Raises InvalidInput if it is not a portal's address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInput(f"{url!r} is not an address. Use https://host, or http://host:port.")

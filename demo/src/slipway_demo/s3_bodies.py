@@ -51,7 +51,9 @@ class Body:
         return replace(self, pieces=tuple(pieces))
 
     def __iter__(self) -> Iterator[bytes]:
-        """In chunks of at most 1 MiB. Raises OSError if the object was deleted meanwhile."""
+        """Yield the bytes in chunks of at most 1 MiB. Raises OSError if the object was deleted meanwhile, EOFError
+        if a piece is shorter than recorded.
+        """
         for piece in self.pieces:
             with (self.folder / piece.name).open("rb", buffering=0) as file:
                 file.seek(piece.start)

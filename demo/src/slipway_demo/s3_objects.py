@@ -69,7 +69,7 @@ class StoredKey(models.FakeKey):  # type: ignore[misc]  # moto is untyped
             self.disposed = True
 
     def __del__(self) -> None:
-        """Without moto's warning: files stay when the process ends."""
+        """Suppress moto's warning: files stay when the process ends."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = {k: v for k, v in self.__dict__.items() if k not in ("_value_buffer", "lock")}
@@ -161,7 +161,7 @@ def _compute_checksum(body: bytes | Body, algorithm: str) -> bytes:
 
 
 def install(folder: Path) -> Bodies:
-    """From now on moto keeps the bytes of its objects in `folder`."""
+    """Make moto keep the bytes of its objects in `folder` from now on."""
     StoredKey.bodies = Bodies(folder)
     models.FakeKey = StoredKey
     models.FakeMultipart = StoredMultipart

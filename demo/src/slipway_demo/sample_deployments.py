@@ -50,7 +50,9 @@ _UNBATCHED: Final = frozenset({"ranker"})
 
 
 def make_team() -> Team:
-    """With the people of vision in the same roles, and a price for its spot nodes."""
+    """Create the team of the samples with the people of vision in the same roles, and load the prices of its spot
+    nodes.
+    """
     team = Team.objects.filter(slug=TEAM).first() or teams.create(
         actor=SYSTEM,
         slug=TEAM,

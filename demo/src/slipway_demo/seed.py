@@ -54,7 +54,7 @@ def migrate(record: Path) -> None:
 
 
 def _digest_of(migration: type[Migration]) -> str:
-    """Of its whole file: the SQL of triggers is beside the class."""
+    """Return the digest of the migration's whole file: the SQL of triggers is beside the class."""
     return hashlib.sha256(inspect.getsource(sys.modules[migration.__module__]).encode()).hexdigest()
 
 

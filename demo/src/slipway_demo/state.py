@@ -95,7 +95,7 @@ class Folder:
 
     @property
     def supervisor_socket(self) -> Path:
-        """In the temporary folder if the path is too long for a Unix socket."""
+        """The path of the supervisor's socket, in the temporary folder if it is too long for a Unix socket."""
         path = self.root / "supervisor.sock"
         if len(str(path)) <= _LONGEST_SOCKET_PATH:
             return path

@@ -160,7 +160,7 @@ def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) ->
 
 
 def _per_hour(cost: Cost | None) -> str:
-    """With several instance types: of the cheapest and of the dearest."""
+    """Format a cost per hour: with several instance types, from the cheapest to the most expensive."""
     if cost is None or cost.per_hour is None:
         return "unknown"
     least = cost.cheapest_per_hour

@@ -40,7 +40,7 @@ def promote(context: Context, options: argparse.Namespace) -> None:
 
 
 def abort(context: Context, options: argparse.Namespace) -> None:
-    """Without a question: it is the way back to safety."""
+    """Abort a rollout without asking for confirmation: it is the way back to safety."""
     rollout_id = _open_rollout(context, options.deployment)
     aborted = context.client.rollouts.abort(rollout_id, reason=options.reason)
     context.show(aborted, _title(aborted))

@@ -196,7 +196,7 @@ class _as_mlflow_errors:  # noqa: N801  reads as a statement
 
 
 def _stable_spec(deployment: Deployment) -> dict[str, Any]:
-    """Without what the portal adds to a spec."""
+    """Return the spec of the stable revision without what the portal adds. Empty if there is none."""
     stable = deployment.desired.stable
     given = dict(stable.spec) if stable else {}
     return {name: item for name, item in given.items() if name not in ("image", "schema")}

@@ -12,7 +12,9 @@ from slipway_client.types import Tensor
 
 
 def inputs_of(inputs: Any, tensors: Sequence[Tensor]) -> dict[str, Any]:
-    """By name. A DataFrame has a column for each input, or is the matrix of the only one."""
+    """Return the inputs by name. A DataFrame has a column for each input, or is the matrix of the only one. Raises
+    InvalidInput.
+    """
     if isinstance(inputs, Mapping):
         return dict(inputs)
     names = [tensor.name for tensor in tensors]

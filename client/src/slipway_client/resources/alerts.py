@@ -14,7 +14,7 @@ class Alerts:
         self._connection = connection
 
     def list(self, *, team: str = "", state: str = "open", kind: str = "") -> Iterator[Alert]:
-        """Of your teams, the newest first. An empty state is any: open, silenced, ended."""
+        """Iterate over your teams' alerts, newest first. An empty state matches any: open, silenced, ended."""
         query = {"team": team, "state": state, "kind": kind}
         return (decode(Alert, row) for row in self._connection.pages("alerts", query))
 

@@ -82,7 +82,7 @@ class BatchJobs:
             return upload.run(Path(path), team)
 
     def approve(self, job: int, *, comment: str = "") -> BatchJobDetails:
-        """Of somebody else, where the budget has no room for it."""
+        """Approve somebody else's batch job that the budget has no room for."""
         body = {"comment": comment}
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/approve", body))
 

@@ -39,6 +39,6 @@ class Costs:
         return replace(pages[0], rows=tuple(row for page in pages for row in page.rows))
 
     def unusual_days(self, *, team: str = "") -> Iterator[UnusualDay]:
-        """Of the last week, the newest first: days that cost far more or less than is usual."""
+        """Iterate over the unusual days of the last week, newest first: days that cost far more or less than usual."""
         rows = self._connection.pages("costs/unusual-days", {"team": team})
         return (decode(UnusualDay, row) for row in rows)

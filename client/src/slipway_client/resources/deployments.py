@@ -37,7 +37,7 @@ class Deployments:
         return (decode(Deployment, row) for row in self._connection.pages("deployments", query))
 
     def get(self, deployment: int | str) -> Deployment:
-        """By id, or as team/name."""
+        """Return a deployment by id, or by team/name. Raises NotFound."""
         if isinstance(deployment, int):
             return decode(Deployment, self._connection.get(f"deployments/{deployment}"))
         name = parse_model(deployment)
@@ -100,7 +100,7 @@ class Deployments:
         )
 
     def promotion(self, deployment: int) -> Promotion:
-        """What it showed of its version, and where that can go next."""
+        """Return what a deployment showed of its version, and where that can go next."""
         return decode(Promotion, self._connection.get(f"deployments/{deployment}/promotion"))
 
     def promote(self, deployment: int, *, name: str = "", comment: str = "") -> Change:

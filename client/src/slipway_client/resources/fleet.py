@@ -23,7 +23,7 @@ class Fleet:
         return (decode(Node, row) for row in pages)
 
     def node(self, name: str, *, cluster: str = "") -> Node:
-        """By its name. Raises InvalidInput where no cluster, or more than one, has such a node."""
+        """Return a node by its name. Raises InvalidInput if no cluster, or more than one, has such a node."""
         matches = [node for node in self.nodes(name=name) if cluster in ("", node.cluster_name)]
         if len(matches) == 1:
             return matches[0]

@@ -29,7 +29,7 @@ class Versions:
         return (decode(ListedVersion, row) for row in pages)
 
     def get(self, version: int | str) -> Version:
-        """By id, or as team/model:3, team/model@champion, or team/model for the newest ready one."""
+        """Return a version by id, or by team/model:3, team/model@champion, or team/model for the newest ready one."""
         if isinstance(version, int):
             return decode(Version, self._connection.get(f"versions/{version}"))
         name = parse_version(version)

@@ -70,7 +70,7 @@ class BatchJobDetails(BatchJob):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPrice(Answer):
-    """Of all workers; None where the price is not known."""
+    """The price of all workers. None means that a price is unknown."""
 
     per_hour: Decimal | None
     cost_limit: Decimal | None

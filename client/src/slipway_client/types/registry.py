@@ -139,7 +139,7 @@ class StartedUpload(Version):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartUrl(Answer):
-    """For one PUT of exactly `size_bytes`, with these headers."""
+    """A URL for one PUT of exactly `size_bytes`, with these headers."""
 
     path: str
     number: int

@@ -109,7 +109,7 @@ def _local(source: Path, path: str) -> LocalFile:
 def sha256(
     file: LocalFile, on_bytes: OnBytes, start: int = 0, size: int | None = None
 ) -> hashlib._Hash:
-    """Of the file, or of a range of it, read as a stream."""
+    """Return the SHA-256 of the file, or of a range of it, read as a stream."""
     digest = hashlib.sha256()
     for chunk in file.chunks(start, size):
         digest.update(chunk)

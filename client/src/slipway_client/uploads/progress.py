@@ -1,4 +1,4 @@
-"""What an upload reports while it runs."""
+"""The progress that an upload reports while it runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""From a path to a version: digest, find, send what is missing, complete, verify.
+"""The upload of a path as a version: digest, find, send what is missing, complete, verify.
 
-Nothing is stored on this machine. An interrupted upload is recognised by its files: an open upload
-of the same person and model with the same paths, sizes and digests is continued, also from another
-machine.
+Nothing is stored on this machine. An interrupted upload is recognised by its files: an open upload of the same
+person and model with the same paths, sizes and digests is continued, also from another machine.
 """
 
 from __future__ import annotations
