@@ -95,7 +95,7 @@ def _too_small(name: str, value: int | None, least: int, detail: str) -> list[Ca
 
 
 class LogReader:
-    """What a request gets of a log that grows."""
+    """The part of a growing log that a request gets."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class LogReader:
         return self._left == 0
 
     def next(self, lines: Sequence[LogLine], *, is_last: bool) -> bytes:
-        """What is new since the call before. A line without its end waits, unless nothing follows."""
+        """Return what is new since the last call. A line without its end waits, unless nothing follows."""
         if self._read is None:
             tail = self._options.tail_lines
             self._read = 0 if tail is None else max(0, len(lines) - tail)

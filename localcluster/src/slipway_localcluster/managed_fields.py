@@ -141,7 +141,9 @@ def _flatten(value: Any, path: Path, names: Path, topology: Topology, leaves: Le
 
 
 def keyed_items(items: list[Any], keys: Keys, names: Path) -> dict[str, JsonObject]:
-    """Of items with the same key the last; decoding refuses them where they are applied."""
+    """Map items by key. The last of several items with the same key wins; decoding refuses them where they are
+    applied.
+    """
     return {key_element(item, keys, names): item for item in items}
 
 

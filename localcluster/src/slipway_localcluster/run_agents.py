@@ -98,7 +98,7 @@ def _watched(connection: Connection) -> tuple[Kind, ...]:
 
 
 def _kubelet_api(api: HttpClusterApi, connection: Connection, data_dir: Path) -> KubeletApi | None:
-    """None where the kubeconfig names no authority, by which an API server is known."""
+    """Return the kubelet API. None if the kubeconfig names no authority, by which an API server is known."""
     if not connection.authority:
         return None
     return KubeletApi(api, data_dir, connection.authority)

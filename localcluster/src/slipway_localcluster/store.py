@@ -65,7 +65,7 @@ class Store:
     def __init__(
         self, path: Path | str, *, history_limit: int = 4000, has_node_agent: bool = False
     ) -> None:
-        """With a node agent a deleted pod stays until the agent has ended it."""
+        """Open the store. With a node agent a deleted pod stays until the agent has ended it."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._listeners: list[Callable[[int], None]] = []

@@ -93,7 +93,9 @@ def _without_status(parts: Iterable[Part]) -> list[Part]:
 
 
 def _require_admitted(obj: JsonObject) -> None:
-    """What KServe's webhooks refuse: of values that they cannot read 400, else 403."""
+    """Require that KServe's webhooks admit an object. Raises ApiError with status 400 for values that they cannot
+    read, else Forbidden.
+    """
     spec = inference_service_spec()
     for form in find_form_faults(find_parts(obj.get("spec"), spec, "spec")):
         prefix = f'admission webhook "{_WEBHOOK}.defaulter" denied the request: '

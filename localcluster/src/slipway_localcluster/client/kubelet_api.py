@@ -1,4 +1,4 @@
-"""What an API server asks a kubelet for: the logs of its pods, over HTTPS with a client certificate."""
+"""The part of a kubelet's API that an API server uses: the logs of its pods, over HTTPS with a client certificate."""
 
 import functools
 import select
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         return pod is None or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
     def _answer(self, status: int, message: str) -> None:
-        """As a kubelet does: the API server makes a Status of it."""
+        """Send a plain-text error as a kubelet does. The API server makes a Status of it."""
         body = message.encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain")

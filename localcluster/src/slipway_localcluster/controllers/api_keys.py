@@ -32,7 +32,7 @@ class ApiKeys:
 
 
 def disabled_filter() -> JsonObject:
-    """In the chain of all routes; a route with keys turns it on by its own configuration."""
+    """Return the filter for the chain of all routes. A route with keys turns it on by its own configuration."""
     return {"name": FILTER, "disabled": True, "typed_config": {"@type": f"{_TYPES}.ApiKeyAuth"}}
 
 

@@ -119,7 +119,7 @@ def pod_status(
 
 
 def _final_phase(pod: JsonObject, states: Sequence[ContainerState]) -> str:
-    """Of a pod whose containers run once; empty while it is not over."""
+    """Return the final phase of a pod whose containers run once. Empty while it is not over."""
     if (pod.get("spec") or {}).get("restartPolicy") != "Never":
         return ""
     codes = [(item.state.get("terminated") or {}).get("exitCode") for item in states]

@@ -43,7 +43,7 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Of a route. None: everyone is served, or not limited."""
+    """The policies of a route. None means that everyone is served, or not limited."""
 
     access: ApiKeys | ProviderTokens | None = None
     limits: RateLimits | None = None

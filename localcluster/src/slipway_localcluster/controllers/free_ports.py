@@ -41,7 +41,7 @@ def take(count: int, *, turns: Path | None = None) -> list[int]:
 
 
 def take_one() -> int:
-    """As `take`."""
+    """Take one free port, as `take` does."""
     return take(1)[0]
 
 

@@ -36,7 +36,7 @@ _GATEWAY_REFERENCE = {
 
 
 class GatewayController:
-    """Without a gateway port it maintains statuses only."""
+    """The controller of the Gateway and its routes. Without a port it maintains statuses only."""
 
     def __init__(self, api: ClusterApi, *, data_dir: Path, port: int | None) -> None:
         self._api = api

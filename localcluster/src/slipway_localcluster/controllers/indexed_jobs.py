@@ -84,7 +84,7 @@ def status_of(progress: Progress) -> JsonObject:
 
 
 def ranges(indexes: frozenset[int]) -> str:
-    """As Kubernetes writes them: "0-2,4"."""
+    """Format indexes in Kubernetes notation: "0-2,4", for example."""
     parts: list[list[int]] = []
     for index in sorted(indexes):
         if parts and parts[-1][-1] == index - 1:
@@ -114,7 +114,7 @@ def _failures(
 
 
 def _action(rules: Sequence[JsonObject], pod: JsonObject) -> tuple[int, str]:
-    """Of the first rule that matches."""
+    """Return the number and action of the first rule that matches the pod. (-1, "Count") if none does."""
     for number, rule in enumerate(rules):
         if any(_matches(rule, pod)):
             return number, str(rule["action"])

@@ -69,7 +69,7 @@ def filters(access: GatewayAccess) -> dict[str, JsonObject]:
 
 
 def _of(items: Iterable[JsonObject], gateway: Mapping[str, str]) -> list[JsonObject]:
-    """Those for the Gateway, in its namespace, as Istio has it."""
+    """Keep the policies of the Gateway, in its namespace, as Istio does."""
     target = ("gateway.networking.k8s.io", "Gateway", gateway["name"])
     return [
         item

@@ -142,7 +142,7 @@ def _deployment(service: JsonObject, runtime: Runtime) -> JsonObject:
 
 
 def _replicas(service: JsonObject) -> int | None:
-    """None: an external autoscaler sets the replicas."""
+    """Return the replicas that KServe sets. None if an external autoscaler sets them."""
     scaler = (service["metadata"].get("annotations") or {}).get(_AUTOSCALER, "hpa")
     if scaler == "external":
         return None

@@ -48,7 +48,7 @@ def invalid(service: JsonObject, error: InvalidPredictor) -> JsonObject:
 def served(
     service: JsonObject, runtime: Runtime, deployment: JsonObject, pods: Sequence[JsonObject]
 ) -> JsonObject:
-    """From the Deployment and its pods, newest pod first."""
+    """Return the status of a service from its Deployment and its pods, newest pod first."""
     name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
     predictor = _predictor_condition(deployment)
     is_ready = predictor["status"] == conditions.TRUE

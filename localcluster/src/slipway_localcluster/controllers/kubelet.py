@@ -117,7 +117,7 @@ class Kubelet:
         return self._runners[uid]
 
     def _environment(self, uid: str, container: JsonObject) -> Mapping[str, str]:
-        """Of a container that starts now. Raises MissingReference."""
+        """Return the environment of a container that starts now. Raises MissingReference."""
         pod = next(pod for pod in self._bound_pods() if pod["metadata"]["uid"] == uid)
         status = {**(pod.get("status") or {}), "podIP": self._runners[uid].address}
         namespace = pod["metadata"]["namespace"]
@@ -128,7 +128,7 @@ class Kubelet:
         return container_env.resolve({**pod, "status": status}, container, find)
 
     def _address(self, pod: JsonObject) -> str:
-        """Of no real network. A pod keeps its own after a restart of the agent."""
+        """Choose a pod's address, which is of no real network. A pod keeps its own after a restart of the agent."""
         own = str((pod.get("status") or {}).get("podIP", ""))
         if own.startswith(_ADDRESS_PREFIX):
             return own

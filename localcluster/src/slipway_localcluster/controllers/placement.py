@@ -58,7 +58,9 @@ def _explain(node_count: int, reasons: Counter[str]) -> str:
 def _objections(
     pod: JsonObject, requested: resources.Amounts, node: JsonObject, taken: resources.Amounts
 ) -> list[str]:
-    """As in Kubernetes, only the first filter that rejects the node is reported."""
+    """Return why the pod does not fit the node. As in Kubernetes, only the first filter that rejects the node is
+    reported.
+    """
     spec = node.get("spec") or {}
     tolerations = pod["spec"].get("tolerations") or []
     if spec.get("unschedulable") and not _is_tolerated(_UNSCHEDULABLE_TAINT, tolerations):

@@ -1,6 +1,6 @@
-"""What runs beside the API server in its process: controllers, agents and the pods' logs and ports.
+"""The parts that run beside the API server in its process: controllers, agents and the pods' logs and ports.
 
-A module of its own, so that a server of the API alone starts without it, in half the time.
+They are a separate module, so that a server of the API alone starts without it, in half the time.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def read_schemas() -> None:
 
 
 def parts(store: Store, options: argparse.Namespace) -> Iterator[Agents | ControllerManager]:
-    """In the order in which they start."""
+    """Yield the parts in the order in which they start."""
     if not options.no_agents:
         yield Agents(
             store,

@@ -59,7 +59,7 @@ class ProviderTokens:
 
 
 def claims_filter() -> JsonObject:
-    """In the chain of all routes; without rules it lets everyone through."""
+    """Return the filter for the chain of all routes. Without rules it admits everyone."""
     return {"name": CLAIMS, "typed_config": {"@type": f"{_RBAC}.RBAC"}}
 
 

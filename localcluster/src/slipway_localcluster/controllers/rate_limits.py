@@ -40,7 +40,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """With a `problem` nobody is served. `buffer_bytes` 0: bodies are passed on as they come."""
+    """The rate limits of a route. With a `problem` nobody is served. `buffer_bytes` 0 passes bodies on as they come."""
 
     rules: tuple[Rule, ...] = ()
     buffer_bytes: int = 0
@@ -87,7 +87,7 @@ def _match(header: JsonObject) -> Match:
 
 
 def empty_filter() -> JsonObject:
-    """In the chain of all routes; a route's own configuration holds its limits."""
+    """Return the filter for the chain of all routes. A route's own configuration holds its limits."""
     return {
         "name": FILTER,
         "typed_config": {

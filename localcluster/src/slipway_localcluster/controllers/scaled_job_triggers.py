@@ -1,4 +1,4 @@
-"""What triggers of a ScaledJob count, as KEDA's scalers redis-streams and aws-sqs-queue count it."""
+"""The message counts of a ScaledJob's triggers, as KEDA's scalers redis-streams and aws-sqs-queue count them."""
 
 import math
 from collections.abc import Mapping

@@ -82,7 +82,7 @@ class ScaledJobs:
         return triggers.demand(trigger, self._parameters(scaled, trigger))
 
     def _parameters(self, scaled: JsonObject, trigger: JsonObject) -> dict[str, str]:
-        """Of the trigger's TriggerAuthentication."""
+        """Return the parameters of the trigger's TriggerAuthentication. Empty without one."""
         reference = trigger.get("authenticationRef")
         if not reference:
             return {}

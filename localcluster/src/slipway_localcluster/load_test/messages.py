@@ -1,4 +1,4 @@
-"""What Triton says about a model that it does not serve, without its log's prefixes and this machine's paths."""
+"""The messages of Triton about a model that it does not serve, without its log's prefixes and this machine's paths."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def is_never_of_the_model(log: Path) -> bool:
 
 
 def tidy(text: str, folder: Path) -> str:
-    """Without the folder of the load test and the stack of a Python model."""
+    """Drop the load test's folder and the stack of a Python model from a message."""
     text = text.replace(f"{folder}/models/", "").replace("\\n", "\n")
     text = re.sub(r"\s+At:\s+(\S+\(\d+\): \S+\s*)+", " ", text)
     return " ".join(text.split()).strip('" ')[:_MAX_LENGTH]

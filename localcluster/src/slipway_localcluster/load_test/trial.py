@@ -84,7 +84,7 @@ def run(folder: Path, model: str, limits: Limits) -> Result:
 
 
 def _missing_runtime(repository: Path) -> str:
-    """What a model needs that this Triton lacks. Prepares the repository for this Triton."""
+    """Prepare the repository for this Triton. Returns what a model needs that this Triton lacks; empty if nothing."""
     model_repository.prepare(repository)
     for folder in sorted(item for item in repository.iterdir() if item.is_dir()):
         config = model_repository.read_config(folder / model_repository.CONFIG_FILE)

@@ -37,7 +37,7 @@ def is_subdomain(value: str) -> bool:
 
 
 def is_qualified_name(value: str) -> bool:
-    """As keys of labels and annotations, and names of resources, are."""
+    """Return whether the value is a qualified name, like keys of labels and annotations, and names of resources."""
     prefix, slash, name = value.rpartition("/")
     return bool(LABEL_NAME.fullmatch(name)) and (not slash or is_subdomain(prefix))
 
@@ -51,7 +51,7 @@ def is_environment_name(value: str) -> bool:
 
 
 def is_content_key(value: str) -> bool:
-    """As keys of ConfigMaps and Secrets are."""
+    """Return whether the value is a valid key of a ConfigMap or Secret."""
     return bool(_CONTENT_KEY.fullmatch(value)) and value not in (".", "..")
 
 

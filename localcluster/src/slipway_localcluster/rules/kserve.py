@@ -1,4 +1,4 @@
-"""What the admission webhooks of KServe refuse of an InferenceService."""
+"""The refusals of KServe's admission webhooks for an InferenceService."""
 
 import re
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ def _environment() -> Any:
 
 @functools.cache
 def _compile(expression: str) -> Any:
-    """None for a rule with functions of Kubernetes that the runtime lacks; it is not checked. The
+    """Compile a rule. None for a rule with Kubernetes functions that the runtime lacks, which is not checked. The
     runtime has no errors of its own.
     """
     try:

@@ -1,4 +1,4 @@
-"""What one value may be."""
+"""The schema of one value."""
 
 import functools
 import re
@@ -22,10 +22,10 @@ class Rule:
 # Compared by identity: each is made once and kept, and holds others that refer back to it.
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """Empty `types` allows anything; `is_open` allows unknown fields.
+    """The schema of a value. Empty `types` allows anything; `is_open` allows unknown fields.
 
-    Schemas of parts may be functions without arguments: types refer to themselves, and large files
-    are read as far as they are needed. `list_keys` identify the items of a list, which must differ.
+    Schemas of parts may be functions without arguments: types refer to themselves, and large files are read as far
+    as they are needed. `list_keys` identify the items of a list, which must differ.
     """
 
     types: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
 
     def part_named(self, name: str) -> "Schema | None":
-        """Of a field, or of a value of a map."""
+        """Return the schema of a field, or of a map's values. None if there is none."""
         part = self.fields.get(name, self.values)
         return part() if callable(part) else part
 
