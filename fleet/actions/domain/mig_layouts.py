@@ -88,7 +88,9 @@ _FORTY_GB_MIB: Final = 45_000
 
 
 def layouts_of(product: str, memory_mib: int) -> tuple[Layout, ...]:
-    """Whole GPUs first, then from the smallest slices on; empty for a GPU that is not known here."""
+    """Return the layouts of a GPU: whole GPUs first, then from the smallest slices on; empty for a GPU that is not
+    known here.
+    """
     name = _full_name(product, memory_mib)
     for pattern, profiles, balanced in _PROFILES:
         if pattern.search(name):

@@ -97,7 +97,7 @@ def read(live: Mapping[str, Any]) -> NodeClassSettings:
 
 
 def manifest(name: str, settings: NodeClassSettings) -> dict[str, Any]:
-    """A new class."""
+    """Return the manifest of a new class."""
     spec: dict[str, Any] = _spec({}, settings)
     return {
         "apiVersion": API_VERSION,
@@ -108,12 +108,12 @@ def manifest(name: str, settings: NodeClassSettings) -> dict[str, Any]:
 
 
 def patch(live: Mapping[str, Any], settings: NodeClassSettings) -> dict[str, Any]:
-    """The merge patch that changes a class; what no setting names stays."""
+    """Return the merge patch that changes a class; what no setting names stays."""
     return {"spec": _spec(live.get("spec") or {}, settings)}
 
 
 def device_of(spec: Mapping[str, Any], settings: NodeClassSettings) -> str:
-    """The device with images and logs; empty for a family that is not known here."""
+    """Return the device with images and logs; empty for a family that is not known here."""
     alias = settings.ami_alias or next(
         (str(term["alias"]) for term in spec.get("amiSelectorTerms") or () if "alias" in term), ""
     )

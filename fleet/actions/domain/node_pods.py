@@ -57,7 +57,7 @@ class NodePods:
 
 
 def sort_pods(items: Iterable[Mapping[str, Any]]) -> NodePods:
-    """Ordered by namespace and name."""
+    """Sort the pods of a node by namespace and name."""
     pods = sorted((read_pod(item) for item in items), key=str)
     leaving = [pod for pod in pods if not pod.stays]
     return NodePods(

@@ -116,7 +116,7 @@ def read(live: Mapping[str, Any]) -> PoolSettings:
 
 
 def manifest(name: str, settings: PoolSettings) -> dict[str, Any]:
-    """A new pool."""
+    """Return the manifest of a new pool."""
     kind = settings.node_class_kind
     reference = {"group": _CLASS_GROUPS[kind], "kind": kind, "name": settings.node_class}
     template: dict[str, Any] = {
@@ -146,7 +146,7 @@ def has_same_settings(live: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
 
 
 def patch(live: Mapping[str, Any], settings: PoolSettings) -> dict[str, Any]:
-    """The merge patch that changes a pool; what no setting names stays."""
+    """Return the merge patch that changes a pool; what no setting names stays."""
     template = ((live.get("spec") or {}).get("template") or {}).get("spec") or {}
     limit = None if settings.gpu_limit is None else str(settings.gpu_limit)
     return {
@@ -164,7 +164,7 @@ def patch(live: Mapping[str, Any], settings: PoolSettings) -> dict[str, Any]:
 
 
 def apply_patch(target: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """RFC 7386."""
+    """Apply a JSON merge patch (RFC 7386)."""
     merged = dict(target)
     for key, value in change.items():
         if value is None:

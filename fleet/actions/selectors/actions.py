@@ -22,7 +22,7 @@ from portal.core.leases import Backlog
 
 
 def list_all() -> QuerySet[FleetAction]:
-    """The newest first."""
+    """List the actions, newest first."""
     return FleetAction.objects.select_related("cluster", "node", "requester", "decided_by").defer(
         "cluster__capabilities", "cluster__serving"
     )
@@ -77,7 +77,7 @@ def blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
 
 
 def list_waiting_for(user: User) -> QuerySet[FleetAction]:
-    """Requests that this person may decide on."""
+    """List the requests that this person may decide on."""
     if not user.is_platform_admin:
         return FleetAction.objects.none()
     return list_all().filter(state=ActionState.SUBMITTED).exclude(requester=user)

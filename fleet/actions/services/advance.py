@@ -33,7 +33,7 @@ _LEASE_SECONDS: Final = 360
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number."""
+    """Make one pass over each due action. Returns their number."""
     due = leases.due(FleetAction, limit=limit)
     for action_id in due:
         advance(action_id=action_id)

@@ -58,7 +58,7 @@ def revert(action: FleetAction) -> Outcome:
 
 
 def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
-    """The node as the cluster has it, or the end of an action whose node is gone."""
+    """Return the node as the cluster has it, or the end of an action whose node is gone."""
     live = nodes.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
         return outcomes.failed(f"{action.target} left the cluster.")

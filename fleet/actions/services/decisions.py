@@ -64,7 +64,7 @@ def reject(*, actor: User, action_id: int, comment: str = "") -> FleetAction:
 
 
 def withdraw(*, actor: User, action_id: int, reason: str = "") -> FleetAction:
-    """Its requester, or a platform admin, takes it back before it starts."""
+    """Withdraw a request before it starts, by its requester or a platform admin."""
     action = _stoppable(actor, action_id)
     text = requests.clean(reason, field="reason")
     if action.state == ActionState.APPLYING:

@@ -37,7 +37,7 @@ def layouts_of(node: Node) -> tuple[mig_layouts.Layout, ...]:
 
 
 def why_not(node: Node) -> str:
-    """Why no layout can be requested of the node; empty: one can."""
+    """Return why no layout can be requested of the node. Empty if one can."""
     if not layouts_of(node):
         product = node.gpu_product or "a GPU that is not known"
         return f"{node} has {product}, which cannot be cut by MIG or is not known here."

@@ -109,7 +109,9 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
 
 
 def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
-    """The end of an action whose object the cluster has as requested."""
+    """Return the outcome of an action whose object the cluster has as requested: done unless Karpenter says that it
+    is not ready.
+    """
     conditions = (live.get("status") or {}).get("conditions") or ()
     ready = next((item for item in conditions if item.get("type") == "Ready"), None)
     if ready is not None and ready.get("status") == "False":

@@ -214,7 +214,7 @@ def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
 def _mean_usd_per_hour(
     action: FleetAction, pool: _Pool, own: Size, hours: OfficeHours | None
 ) -> Decimal | None:
-    """Over a week; None when it is not known what the pool costs open or closed."""
+    """Return the mean cost per hour over a week. None if it is unknown what the pool costs open or closed."""
     opened = _usd_per_hour(action, pool, own)
     if hours is None or opened is None:
         return opened

@@ -161,7 +161,7 @@ def _of_pool(
 def of_node(
     actor: User, kind: ActionKind, node_id: int, parameters: Mapping[str, Any] | None = None
 ) -> FleetAction:
-    """The action as it would be requested, not stored."""
+    """Return the action as it would be requested, not stored."""
     fleet_policy.require_requester(actor)
     node = node_details.get_node(node_id)
     return FleetAction(

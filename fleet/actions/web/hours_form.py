@@ -76,7 +76,7 @@ class OfficeHoursForm(CommentForm):
 
 
 def initial_of(hours: OfficeHours | None) -> dict[str, Any]:
-    """A working week where there are none yet."""
+    """Return the initial values of the form: a working week if there are no office hours yet."""
     if hours is None:
         return {
             "timezone": "UTC",

@@ -43,7 +43,7 @@ _CONTEXT: Final = 3
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """A unified diff; a new document is shown whole."""
+    """Return the lines of a unified diff. A new document is shown whole."""
     if not before:
         return [DiffLine("+", line) for line in after.splitlines()]
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)

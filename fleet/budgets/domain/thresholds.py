@@ -31,7 +31,7 @@ class MonthSoFar:
 
 
 def crossed(month: MonthSoFar) -> list[Threshold]:
-    """The least urgent first; empty for a team without a budget."""
+    """Return the crossed thresholds, least urgent first. Empty for a team without a budget."""
     budget = month.budget_amount
     if budget <= 0:
         return []

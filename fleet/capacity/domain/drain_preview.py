@@ -136,7 +136,7 @@ def _unnamed(pod: NodePod) -> NodePod:
 
 
 def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod]:
-    """The largest first, each onto the node that it fills best. Room is shared between resources of a
+    """Place the pods, largest first, each onto the node that it fills best. Room is shared between resources of a
     node only in CPU and memory; GPUs of each resource are counted apart, as Kubernetes does.
     """
     free = {(node.name, node.gpu_resource): node for node in nodes}

@@ -94,7 +94,7 @@ class Measured:
 
 
 def merge(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """One line a holder, the most GPU time first, then other teams, then idle."""
+    """Merge the lines into one for each holder: the most GPU time first, then other teams, then idle."""
     merged: dict[HolderKey, Line] = {}
     for line in lines:
         known = merged.get(line.holder)
@@ -138,7 +138,7 @@ def use_of(
 
 
 def mean_use(points: Sequence[GpuUse], held_ms: Mapping[datetime, int]) -> float | None:
-    """Over a period, weighted by the measured GPU time."""
+    """Return the mean use over a period, weighted by the measured GPU time."""
     parts = [
         (point.ratio, held_ms.get(point.at, 0) * point.covered)
         for point in points

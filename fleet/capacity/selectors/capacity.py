@@ -72,8 +72,8 @@ def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
 
 
 def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:
-    """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
-    same instance types with a known price. Cheapest first; shares of unknown price last.
+    """List the shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the same
+    instance types with a known price. Cheapest first; shares of unknown price last.
     """
     return list(read(cluster_id=cluster_id, instance_types=instance_types).shares)
 
@@ -216,7 +216,7 @@ def _other_capacity_types(
     book: PriceBook,
     today: date,
 ) -> list[GpuShare]:
-    """The same shares in other capacity types with a known price, of which no nodes exist now."""
+    """Return the same shares in other capacity types with a known price, of which no nodes exist now."""
     known = {(share.size, share.is_claimed, share.capacity_type) for share in gpu_shares}
     space_of = {spaces[0].node.instance_type: spaces[0] for spaces in kinds}
     others = []

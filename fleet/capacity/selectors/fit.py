@@ -115,7 +115,9 @@ def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int
 
 
 def _describe_others(taints: Sequence[tuple[Taint, ...]], *, of: int) -> str:
-    """ "2 of 3 nodes take only pods that tolerate reserved=batch:NoSchedule", or empty."""
+    """Describe the nodes that do not take the pod: "2 of 3 nodes take only pods that tolerate
+    reserved=batch:NoSchedule", for example. Empty if there are none.
+    """
     closed = [away for away in taints if any(map(node_taints.is_of_state, away))]
     reserved = [away for away in taints if away not in closed]
     parts = (

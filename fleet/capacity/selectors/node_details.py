@@ -87,7 +87,7 @@ class NodeDetails:
 
 
 def present_ids(uids: Collection[str]) -> dict[str, int]:
-    """The nodes that are there now, by uid."""
+    """Return the nodes that are there now, by uid."""
     rows = (
         Node.objects.filter(uid__in=uids, gone_at=None).order_by() if uids else Node.objects.none()
     )
@@ -95,7 +95,7 @@ def present_ids(uids: Collection[str]) -> dict[str, int]:
 
 
 def get_node(node_id: int) -> Node:
-    """Nodes that are gone too. Everyone may see nodes; what ran on them is filtered."""
+    """Return a node, also one that is gone. Everyone may see nodes; what ran on them is filtered."""
     node = (
         Node.objects.select_related("cluster")
         .defer("cluster__capabilities", "cluster__serving")
@@ -147,6 +147,6 @@ def sharing_of(node: Node) -> Sharing:
 
 
 def list_gone() -> QuerySet[Node]:
-    """GPU nodes that left their clusters, the last one first."""
+    """List the GPU nodes that left their clusters, the last one first."""
     gone = Node.objects.exclude(gone_at=None).filter(gpu_count__gt=0)
     return gone.select_related("cluster").defer("cluster__capabilities").order_by("-gone_at", "-pk")

@@ -55,7 +55,7 @@ class NodeDevices:
 
 
 def taken(cluster_id: int) -> dict[tuple[str, str], list[DeviceClaim]]:
-    """The claims that hold each device, by pool and name. Several may share one."""
+    """Return the claims that hold each device, by pool and name. Several may share one."""
     held: dict[tuple[str, str], list[DeviceClaim]] = {}
     for claim in DeviceClaim.objects.filter(cluster_id=cluster_id).order_by("namespace", "name"):
         for part in claim.allocated:

@@ -75,7 +75,7 @@ class NodePeriod:
 
 
 def hours(*, actor: Actor, node: Node, start: datetime, end: datetime) -> HourPage:
-    """Whole hours of [start, end), about 70 lines. Other teams' parts are one line of the hour."""
+    """Return the whole hours of [start, end), about 70 lines. Other teams' parts are one line of the hour."""
     sealed, since = node_rows.newest_sums(node, start, end, limit=_LINES_PER_PAGE)
     rows = sealed + node_rows.estimated(node, since, end)
     names = node_rows.workloads_of(node, {row.holder for row in rows})
@@ -91,7 +91,7 @@ def hours(*, actor: Actor, node: Node, start: datetime, end: datetime) -> HourPa
 
 
 def period(*, actor: Actor, node: Node, days: int, step: Step) -> NodePeriod:
-    """The last `days` days of the node, up to its end."""
+    """Return the last `days` days of the node, up to its end."""
     end = min(clock.now(), node.gone_at or clock.now())
     end = hour_of(end) + HOUR
     start = end - timedelta(days=days)

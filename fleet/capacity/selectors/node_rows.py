@@ -43,9 +43,8 @@ class WorkloadName:
 
 
 def sums(node: Node, start: datetime, end: datetime, step: Step) -> list[HolderSum]:
-    """Sealed rows in [start, end), the newest first.
-
-    Two queries, because adjustments have an index of their own.
+    """Return sealed rows in [start, end), the newest first. Two queries, because adjustments have an index of their
+    own.
     """
     at = TruncDay("hour") if step is Step.DAY else F("hour")
     original = _grouped(_rows(node).exclude(_ADJUSTMENT), at, start, end)
@@ -56,8 +55,8 @@ def sums(node: Node, start: datetime, end: datetime, step: Step) -> list[HolderS
 def newest_sums(
     node: Node, start: datetime, end: datetime, *, limit: int
 ) -> tuple[list[HolderSum], datetime]:
-    """The newest whole hours in [start, end) that have together about `limit` sums, at least one hour,
-    and the start of the oldest; `start` where nothing was left out.
+    """Return the newest whole hours in [start, end) that have together about `limit` sums, at least one hour, and
+    the start of the oldest; `start` where nothing was left out.
     """
     at = F("hour")
     original = _rows(node).exclude(_ADJUSTMENT)
@@ -129,7 +128,7 @@ def _of_entry(entry: LedgerEntry) -> HolderSum:
 
 
 def workloads_of(node: Node, holders: Collection[HolderKey]) -> dict[HolderKey, WorkloadName]:
-    """The workloads that fleet knows of these holders."""
+    """Return the workloads that fleet knows of these holders."""
     rows = Workload.objects.filter(
         cluster_id=node.cluster_id,
         namespace__in={holder.namespace for holder in holders},

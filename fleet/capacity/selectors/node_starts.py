@@ -59,7 +59,7 @@ def starts_on(*, actor: Actor, node: Node) -> list[RevisionStarts]:
 
 
 def _by_workload(pods: QuerySet[Pod]) -> dict[int, list[Mapping[str, int]]]:
-    """The last starts of each, the newest first; without pods that were restarted before."""
+    """Return the last starts of each workload, newest first, without pods that were restarted before."""
     rows = (
         pods.filter(ready_at__isnull=False)
         .exclude(start_seconds={})

@@ -170,7 +170,7 @@ def build(
     views: Sequence[NodeView],
     noticed: Sequence[NoticedNode] = (),
 ) -> Board:
-    """Pools with the most idle GPUs first. `views` are the nodes of the selection."""
+    """Build the board, pools with the most idle GPUs first. `views` are the nodes of the selection."""
     by_name = {(view.cluster_id, view.name): view for view in views}
     marked = {node.id for node in noticed}
     pools = [_pool(nodes, selection, by_name, marked) for nodes in selection.groups.values()]

@@ -149,7 +149,7 @@ def _days(request: HttpRequest) -> int:
 
 
 def _hour(text: str) -> datetime | None:
-    """An hour that means nothing shows the newest."""
+    """Parse an hour. None if it is invalid; the newest is shown then."""
     try:
         return datetime.strptime(text, _HOUR_FORMAT).replace(tzinfo=UTC)
     except ValueError:

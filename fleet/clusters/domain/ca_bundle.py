@@ -31,7 +31,7 @@ class Certificate:
 
 
 def normalize(pem: str) -> str:
-    """The bundle without blank lines and with Unix line ends, so that equal bundles compare equal."""
+    """Return the bundle without blank lines and with Unix line ends, so that equal bundles compare equal."""
     return "\n".join(line.strip() for line in pem.splitlines() if line.strip())
 
 

@@ -108,7 +108,7 @@ def prometheus(feature: Feature) -> Check:
 
 
 def feature_lines(capabilities: Capabilities) -> list[Check]:
-    """One line per feature. A missing feature is no failure: forms do not offer what depends on it."""
+    """Return one line per feature. A missing feature is no failure: forms do not offer what depends on it."""
     lines = []
     for name, description in FEATURE_DESCRIPTIONS.items():
         feature = capabilities.feature(name)

@@ -43,7 +43,7 @@ class NodeGroup:
 
 
 def parse(raw: Mapping[str, Any]) -> NodeGroup:
-    """`nodegroup` of DescribeNodegroup."""
+    """Parse the `nodegroup` of a DescribeNodegroup response."""
     scaling = raw.get("scalingConfig") or {}
     issues = (raw.get("health") or {}).get("issues") or ()
     capacity = str(raw.get("capacityType", "ON_DEMAND"))

@@ -54,7 +54,7 @@ class NodePool:
         return None if limit is None else max(0, limit - now)
 
     def limit_of(self, resource: str) -> tuple[int | None, int]:
-        """The limit, None for no limit, and what its nodes have now."""
+        """Return the limit, None for no limit, and what the pool's nodes have now."""
         if resource == neuron.DEVICE:
             return self.neuron_limit, self.neuron_devices
         return self.gpu_limit, self.gpus
@@ -127,7 +127,7 @@ def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
 
 
 def starts(pool: NodePool, instance_type: str) -> frozenset[str]:
-    """The capacity types in which the pool starts nodes of the type; empty if it starts none."""
+    """Return the capacity types in which the pool starts nodes of the type; empty if it starts none."""
     labels = ec2_types.labels_of(instance_type)
     if not all(_meets(requirement, labels) for requirement in pool.requirements):
         return frozenset()
@@ -168,7 +168,7 @@ def parse_pools(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
 
 
 def node_class_group(item: Mapping[str, Any]) -> str:
-    """The API group of a NodePool's node class: karpenter.k8s.aws, or eks.amazonaws.com of EKS Auto Mode."""
+    """Return the API group of a NodePool's node class: karpenter.k8s.aws, or eks.amazonaws.com of EKS Auto Mode."""
     template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
     return str((template.get("nodeClassRef") or {}).get("group", ""))
 

@@ -20,7 +20,7 @@ class Permission:
     names: tuple[str, ...] = ()
 
     def attributes(self, verb: str, namespace: str = "") -> dict[str, str]:
-        """The resource attributes of a SelfSubjectAccessReview."""
+        """Return the resource attributes of a SelfSubjectAccessReview."""
         resource, _, subresource = self.resource.partition("/")
         attributes = {
             "group": self.group,

@@ -50,7 +50,9 @@ class Kueue:
         return ResourceType(self.api, "ClusterQueue", "clusterqueues")
 
     def pending_type(self, queue: str) -> ResourceType | None:
-        """The Workloads that wait in a LocalQueue, each with its position; None where they are not served."""
+        """Return the resource type of the Workloads that wait in a LocalQueue, each with its position. None where
+        they are not served.
+        """
         if not self.visibility_api:
             return None
         plural = f"localqueues/{queue}/pendingworkloads"
@@ -86,13 +88,13 @@ def is_gated(pod: Mapping[str, Any]) -> bool:
 
 
 def parse(items: Iterable[Mapping[str, Any]]) -> tuple[LocalQueue, ...]:
-    """LocalQueues by namespace and name."""
+    """Parse the LocalQueues, sorted by namespace and name."""
     queues = [_queue(item) for item in items]
     return tuple(sorted(queues, key=lambda queue: (queue.namespace, queue.name)))
 
 
 def inactivity(queue: Mapping[str, Any]) -> str:
-    """Why a LocalQueue or ClusterQueue admits nothing; empty while it does, or does not say."""
+    """Return why a LocalQueue or ClusterQueue admits nothing; empty while it does, or does not say."""
     return _problem(queue.get("spec") or {}, queue.get("status") or {})
 
 

@@ -51,7 +51,7 @@ def _addresses(endpoint_slice: Mapping[str, Any]) -> list[str]:
 
 
 def _is_address(text: str) -> bool:
-    """Not a loopback one either: nothing comes from there into a pod."""
+    """Return whether text is an address from which requests may come into a pod, which excludes loopback ones."""
     try:
         return not ipaddress.ip_address(text).is_loopback
     except ValueError:

@@ -221,7 +221,7 @@ def _pod_proxy(client: KubeClient, policy: ServingPolicy, version: str) -> Featu
 
 
 def _too_old(features: Mapping[str, Feature], *, kserve: str) -> dict[str, Feature]:
-    """Features that the installed release of KServe does not have as the portal uses them."""
+    """Return the features that the installed release of KServe does not have as the portal uses them."""
     problems = {name: kserve_releases.problem_with(name, kserve) for name in features}
     return {
         name: Feature(is_there=False, version=features[name].version, why=problem)
@@ -241,7 +241,7 @@ def _group_feature(
 def _node_pools(
     client: KubeClient, karpenter: Feature
 ) -> tuple[tuple[NodePool, ...] | None, set[str]]:
-    """Karpenter's pools, None where they are not known, and the API groups of their node classes."""
+    """Return karpenter's pools, None where they are not known, and the API groups of their node classes."""
     if not karpenter.is_there:
         return None, set()
     try:
@@ -261,7 +261,7 @@ def _prometheuses(client: KubeClient, operator: Feature) -> tuple[PrometheusSele
 
 
 def _nodes(client: KubeClient) -> tuple[list[Manifest] | None, str]:
-    """The nodes, or None and why they are not known."""
+    """Return the nodes, or None and why they are not known."""
     try:
         return list(client.list_all(resource_types.NODE).items), ""
     except NotAllowed:
@@ -273,7 +273,7 @@ def _labels(node: Manifest) -> Mapping[str, str]:
 
 
 def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
-    """GPU resources of the nodes, grouped by resource, product, memory and sharing."""
+    """Return the GPU resources of the nodes, grouped by resource, product, memory and sharing."""
     on_nodes: Counter[tuple[str, str, int, str]] = Counter()
     units: Counter[tuple[str, str, int, str]] = Counter()
     for node in nodes:

@@ -70,7 +70,7 @@ def read_gateway(
 
 
 def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """Mirroring support as the GatewayClass reports it; not known without a report."""
+    """Return the support for mirroring as the GatewayClass reports it; unknown without a report."""
     why_not = "cannot mirror a percentage of requests"
     return _read_supported(client, gateway, api, _PERCENTAGE_MIRROR, why_not)
 
