@@ -129,5 +129,5 @@ class CallerCostsView(GenericAPIView[Any]):
 
 
 def _key(row: CallerCost) -> str:
-    """Callers of a deployment by name, then what is not attributed."""
+    """Return the sort key: callers of a deployment by name, then what is not attributed."""
     return f"{row.deployment}/{'1' if row.rest else '0'}/{row.caller or row.rest}"

@@ -75,7 +75,7 @@ def shares_of(hour: Hour) -> Shares:
 
 
 def divide(amount: Decimal, shares: Shares, split: Split) -> tuple[dict[str, Decimal], Decimal]:
-    """The callers' parts of an amount, and the rest."""
+    """Return the callers' parts of an amount, and the rest."""
     *parts, rest = split(amount, [*shares.callers.values(), shares.rest_weight])
     return dict(zip(shares.callers, parts, strict=True)), rest
 
@@ -94,7 +94,7 @@ def bill(hours: Iterable[Hour], split: Split) -> Bill:
 
 
 def in_cents(amounts: list[Decimal]) -> list[Decimal]:
-    """Rounded to cents so that they sum to their rounded total."""
+    """Round amounts to cents so that they sum to their rounded total."""
     total = sum(amounts, _ZERO).quantize(CENT)
     floors = [amount.quantize(CENT, rounding="ROUND_FLOOR") for amount in amounts]
     missing = int((total - sum(floors, _ZERO)) / CENT)

@@ -16,6 +16,6 @@ class ChangeMark:
     text: str
 
     def bar_at(self, step: Step) -> datetime:
-        """The time of the bar that it is in."""
+        """Return the time of the bar that it is in."""
         hour = self.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         return hour if step is Step.HOUR else hour.replace(hour=0)

@@ -48,7 +48,7 @@ def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
 def four_hours_in(
     start: datetime, end: datetime, *, now: datetime
 ) -> tuple[datetime, datetime] | None:
-    """The start of the first whole four hours in [start, end), and the end of the last; None without any.
+    """Return the start of the first whole four hours in [start, end), and the end of the last; None without any.
     Those that last until now are whole, as the last day is.
     """
     first = start + (_floor(start) - start) % FOUR_HOURS

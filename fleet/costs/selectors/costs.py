@@ -38,7 +38,9 @@ Teams = Collection[str] | None
 
 
 def spent_this_month(*, team_slug: str) -> MonthSpend:
-    """This calendar month, UTC, up to now. In three queries, because pages that show much else show it."""
+    """Return the spend of this calendar month, UTC, up to now. It takes three queries, because pages that show much
+    else show it.
+    """
     now = clock.now()
     start = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     scope = Scope([team_slug])
@@ -48,7 +50,7 @@ def spent_this_month(*, team_slug: str) -> MonthSpend:
 
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
-    """The sum of the GPU shares that the team's pods hold now."""
+    """Return the sum of the GPU shares that the team's pods hold now."""
     return gpus_in_use_by_team(team_slugs=[team_slug]).get(team_slug, ZERO)
 
 
@@ -71,9 +73,10 @@ def table(
     unsealed: Unsealed | None = None,
     idle_rule: IdleRule = IdleRule.SEPARATE,
 ) -> CostTable:
-    """One row for each group, with the change from the previous period of equal length; the table states the hours that
-    it sums. With a limit: so many of the most expensive ones after `offset`. A deployment's name limits all of it to
-    that one. Idle stays separate between clusters, each of which has its own, and where nothing was held.
+    """Return one row for each group, with the change from the previous period of equal length; the table states the
+    hours that it sums. With a limit, return that many of the most expensive groups after `offset`. A
+    deployment's name limits all of it to that one. Idle stays separate between clusters, each of which has its
+    own, and where nothing was held.
     """
     start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
@@ -159,7 +162,7 @@ def _previous(
 
 
 def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
-    """A scope that has all of these groups, and few others."""
+    """Return a scope that has all of these groups, and few others."""
     slugs = {key.team_slug for key in keys}
     names = frozenset(key.deployment for key in keys) - {""}
     models = frozenset(key.model for key in keys) - {""}
@@ -199,7 +202,7 @@ def _spend(
 
 
 def _sealed_to() -> datetime | None:
-    """The time up to which all clusters with sealed hours are sealed."""
+    """Return the time up to which all clusters with sealed hours are sealed."""
     last = SealedHour.objects.values("cluster").annotate(last=Max("hour")).order_by()
     return min((row["last"] + HOUR for row in last), default=None)
 
@@ -210,7 +213,7 @@ def _rows(
     usage_by_key: Mapping[GroupKey, usage.GroupUsage],
     idle_amounts: Sequence[Decimal],
 ) -> list[CostRow]:
-    """`idle_amounts`: what each bears of idle."""
+    """Return the rows of the page. `idle_amounts` are their parts of the idle cost."""
     pairs = zip(totals, idle_amounts, strict=True)
     return [_row(total, previous.amounts, usage_by_key, amount) for total, amount in pairs]
 

@@ -115,7 +115,7 @@ def count_sealed(*, cluster_id: int, start: datetime, end: datetime) -> int:
 
 
 def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
-    """GPU nodes that exist now, with their sealed hours in [start, end)."""
+    """List the GPU nodes that exist now, with their sealed hours in [start, end)."""
     nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
     rows = (
         LedgerRow.objects.filter(hour__gte=start, hour__lt=end)

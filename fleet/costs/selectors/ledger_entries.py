@@ -17,8 +17,8 @@ from portal.core import clock
 def entries(
     *, team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
-    """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle. Sealed ones
-    of deployments with callers are split by caller.
+    """Yield the entries oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle.
+    Sealed ones of deployments with callers are split by caller.
     """
     yield from caller_parts.split(_sealed(team_slugs, row_filter))
     yield from _unsealed(team_slugs, row_filter)
@@ -64,7 +64,7 @@ def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> Ite
 
 
 def _region() -> Coalesce:
-    """The node's, else its cluster's: as the hour was priced. Null when neither exists any more."""
+    """Return the node's region, or else its cluster's: as the hour was priced. Null if neither exists any more."""
     node = Node.objects.filter(uid=OuterRef("node_uid")).order_by("-pk")
     cluster = Cluster.objects.filter(name=OuterRef("cluster_name"))
     return Coalesce(

@@ -25,7 +25,7 @@ _FRESH = timedelta(minutes=5)
 
 
 def list_kept() -> list[OpenHour]:
-    """The hours of large clusters whose estimate is fresh."""
+    """Return the hours of large clusters whose estimate is fresh."""
     fresh = OpenHour.objects.filter(computed_at__gt=clock.now() - _FRESH)
     deferred = [f"cluster__{name}" for name in metering.LARGE_OF_CLUSTERS]
     return list(fresh.select_related("cluster").defer(*deferred))
@@ -108,7 +108,7 @@ def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
 
 
 def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
-    """The columns of the entry's group, as of a grouping in SQL."""
+    """Return the columns of the entry's group, as of a grouping in SQL."""
     if group_by is None:
         return []
     if group_by is GroupBy.CLUSTER:

@@ -86,7 +86,9 @@ def rank(
     limit: int | None,
     offset: int = 0,
 ) -> Ranking:
-    """The most expensive groups after `offset`, all with a limit of None. Equal amounts by name."""
+    """Return the most expensive groups after `offset`; a limit of None returns all. Equal amounts are ordered by
+    name.
+    """
     parts = list(_parts(scope, start, end, group_by, unsealed))
     if not parts:
         return Ranking((), (), _NOTHING, _NOTHING, 0, 0, has_demo_data=False)

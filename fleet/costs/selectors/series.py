@@ -30,8 +30,8 @@ def series(
     unsealed: Unsealed | None = None,
     day_offset: timedelta = timedelta(0),
 ) -> list[CostPoint]:
-    """Points ordered by time, then group. A group without cost at a time has no point. Groups that are
-    not `named` are summed up as OTHERS; None names all. `day_offset`: whose days, as an offset from UTC.
+    """Return the points ordered by time, then group. A group without cost at a time has no point. Groups that are
+    not `named` are summed up as OTHERS; None names all. `day_offset` says whose days, as an offset from UTC.
     """
     start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())

@@ -91,7 +91,7 @@ def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) ->
 
 
 def grouping_labels(group_by: GroupBy | None) -> tuple[str, ...]:
-    """The workload labels of a grouping, besides the team."""
+    """Return the workload labels of a grouping, besides the team."""
     return _LABELS.get(group_by, ()) if group_by else ()
 
 

@@ -94,7 +94,7 @@ def extend(
     nodes: Sequence[PastNode],
     workloads: Sequence[PastWorkload],
 ) -> int:
-    """The same for nodes that exist, once; return the number of ledger rows."""
+    """Extend the history to nodes that exist, once. Returns the number of ledger rows."""
     uids = [node.uid for node in nodes]
     if LedgerRow.objects.filter(is_demo=True, node_uid__in=uids).exists():
         return 0
@@ -202,7 +202,7 @@ def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datet
 
 
 def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> WorkloadHour:
-    """Deterministic traffic: high by day, low at night and at weekends."""
+    """Return deterministic traffic of an hour: high by day, low at night and at weekends."""
     daylight = 0.25 + 0.75 * math.sin(math.pi * hour.hour / 23) ** 2
     weekend = 0.45 if hour.weekday() >= 5 else 1.0
     ripple = 1 + 0.12 * math.sin(hour.toordinal() * 2.7 + hour.hour * 1.3)

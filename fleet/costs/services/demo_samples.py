@@ -40,7 +40,7 @@ def nodes_of(cluster_id: int) -> list[Node]:
 
 
 def count_metered(team_slug: str) -> int:
-    """Pods of the team that hold a GPU."""
+    """Count the pods of the team that hold a GPU."""
     return GpuLease.objects.filter(team_slug=team_slug, ended_at=None).count()
 
 
@@ -87,8 +87,8 @@ def _past(team_slug: str, sample: Sample, leases: Sequence[GpuLease]) -> PastWor
 
 
 def _metered_from(cluster_id: int, nodes: Sequence[Node], leases: Sequence[GpuLease]) -> datetime:
-    """The first hour that is not made up. Where an hour ended while the samples came up, their nodes are metered
-    from the next one, unless it is sealed.
+    """Return the first hour that is not made up. Where an hour ended while the samples came up, their nodes are
+    metered from the next one, unless it is sealed.
     """
     seen = min(hour_of(node.first_seen_at) for node in nodes)
     held = max((hour_of(lease.started_at) for lease in leases), default=seen)

@@ -115,9 +115,8 @@ def _adjust_node(facts: NodeFacts, hour: datetime, now: datetime) -> int:
 
 
 def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
-    """The price that the hour was sealed with; None where it had none.
-
-    A price that is entered or corrected later does not change an hour that was sealed with another.
+    """Return the price that the hour was sealed with. None if it had none. A price that is entered or corrected
+    later does not change an hour that was sealed with another.
     """
     rows = LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)
     row = rows.exclude(usd_per_hour_amount=None).order_by("pk").first()
@@ -127,7 +126,7 @@ def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
 
 
 def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
-    """Hours that ended, were observed beyond their end and are not sealed; the oldest first."""
+    """Return the hours that ended, were observed beyond their end and are not sealed, oldest first."""
     observed_to = cluster.last_seen_at or cluster.created_at
     until = hour_of(min(now - SEAL_AFTER, observed_to))
     done = set(
@@ -208,9 +207,8 @@ def _each_row(
 
 
 def _sums_of(facts: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
-    """Sums of the node's hour by holder, including adjustments.
-
-    Rounded to micro-dollars, because SQLite adds decimals as floating point.
+    """Sum the node's hour by holder, including adjustments. The sums are rounded to micro-dollars, because SQLite
+    adds decimals as floating point.
     """
     rows = (
         LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)

@@ -14,7 +14,7 @@ _sources: list[Source] = []
 
 
 def register(source: Source) -> None:
-    """Registering twice has no effect."""
+    """Register a source of marks. Registering it twice has no effect."""
     if source not in _sources:
         _sources.append(source)
 

@@ -168,7 +168,7 @@ def build(
 
 
 def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRow]:
-    """The newest in the period: of teams in the table of teams, else of deployments."""
+    """Return the newest unusual days in the period: of teams in the table of teams, otherwise of deployments."""
     is_of_teams = query.group_by is GroupBy.TEAM
     rows = []
     for one in days:
@@ -180,7 +180,7 @@ def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRo
 
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
-    """The URL of the ledger rows behind a number."""
+    """Return the URL of the ledger rows behind a number."""
     names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
     if query.team_slug:
         names["of"] = query.team_slug

@@ -99,7 +99,7 @@ class CostForm(forms.Form):
 
 
 def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str]) -> CostQuery:
-    """`of` selects one of the visible teams; any other value means all of them."""
+    """Read a query of costs. `of` selects one of the visible teams; any other value means all of them."""
     data = CostForm(params).cleaned_data
     custom = _custom_dates(data.get("start"), data.get("end"))
     name = "" if custom else data.get("range") or "month"

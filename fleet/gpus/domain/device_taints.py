@@ -124,7 +124,7 @@ def tainted_gpus(offered: Devices, taints: Taints, gpus: NodeGpus) -> list[Taint
 
 
 def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
-    """All of a node whose driver offers nothing now."""
+    """Return all GPUs of a node whose driver offers nothing now."""
     gone = DeviceTaint("", "", "")
     all_of = tainted_gpus(offered, {device.key: [gone] for device in offered.all}, gpus)
     return [

@@ -79,7 +79,7 @@ class Devices:
         return max((device.memory_mib for device in self.all if device.kind == GPU), default=0)
 
     def units(self, request: DeviceRequest, taken: Collection[tuple[str, str]] = ()) -> int:
-        """How many such devices can be allocated, one after the other, beside those that are taken."""
+        """Count the matching devices that can be allocated, one after the other, beside the taken ones."""
         left = _left(self.counters, (device for device in self.all if device.key in taken))
         count = 0
         for device in self.all:
@@ -102,11 +102,13 @@ class Devices:
         return _has_room(left, device.consumes)
 
     def requests(self) -> list[DeviceRequest]:
-        """Each kind of device once."""
+        """Return a request for each kind of device, once."""
         return list(dict.fromkeys(DeviceRequest(d.kind, d.profile) for d in self.all))
 
     def withdrawn(self) -> Devices:
-        """A driver that restarts takes its slices away. The GPUs are there and held; none can be claimed."""
+        """Return the devices as withdrawn: a driver that restarts takes its slices away. The GPUs exist and are
+        held; none can be claimed.
+        """
         return Devices(tuple(replace(device, is_healthy=False) for device in self.all))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def from_json(stored: Mapping[str, Any]) -> Devices:
 
 
 def resource_of(device: Device) -> str:
-    """The resource by which the product counts it, as if a device plugin offered it."""
+    """Return the resource by which the product counts it, as if a device plugin offered it."""
     return f"nvidia.com/mig-{device.profile}" if device.kind == MIG else "nvidia.com/gpu"
 
 

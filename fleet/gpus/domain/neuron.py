@@ -68,7 +68,7 @@ def is_product(name: str) -> bool:
 
 
 def title_of(name: str) -> str:
-    """ "Inferentia2" for inferentia2."""
+    """Return the title of a product, such as "Inferentia2" for inferentia2."""
     return PRODUCTS[name.lower()].title
 
 
@@ -114,7 +114,9 @@ def free_units(
 
 
 def sizes(instance_type: str, most: int) -> list[int]:
-    """How many devices a pod may request. Those of trn1.32xlarge form a torus, whose parts are 1, 4, 8 and 16."""
+    """Return how many devices a pod may request. Those of trn1.32xlarge form a torus, whose parts are 1, 4, 8 and
+    16.
+    """
     counts = (1, 4, 8, 16) if is_torus(instance_type) else (1, 2, 4, 8, 16)
     return [count for count in counts if count <= most]
 

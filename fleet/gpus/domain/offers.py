@@ -49,7 +49,7 @@ class GpuShare:
         return (self.instance_type, self.gpu_resource, self.gpus)
 
     def absent(self, capacity_type: str) -> GpuShare:
-        """The same of a capacity type of which there is no node, without a price."""
+        """Return the same share in a capacity type of which there is no node, without a price."""
         return replace(
             self,
             usd_per_hour_amount=None,
@@ -79,10 +79,9 @@ def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:
 
 
 def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:
-    """One share of each size for a request of this capacity type, in the order of `shares`.
-
-    The price is that of the requested capacity type, or not known. For a request of any type, the
-    on-demand price is the upper bound, and all nodes count.
+    """Return one share of each size for a request of this capacity type, in the order of `shares`. The price is
+    that of the requested capacity type, or unknown. For a request of any type, the on-demand price is the upper
+    bound, and all nodes count.
     """
     by_size: dict[tuple[str, str, int], list[GpuShare]] = {}
     for share in shares:

@@ -18,7 +18,7 @@ class ResourceType:
     is_namespaced: bool = True
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """The URL path of the collection or, with a name, of one object."""
+        """Return the URL path of the collection or, with a name, of one object."""
         root = "/apis/" if "/" in self.api_version else "/api/"
         path = f"{root}{self.api_version}"
         if self.is_namespaced and namespace:

@@ -108,7 +108,7 @@ class Writer:
         force: bool = False,
         on_warning: Callable[[str], None] | None = None,
     ) -> Json:
-        """Server-side apply with the identity. Raises NotOwned where another installation wrote the object."""
+        """Apply an object server-side with the identity. Raises NotOwned if another installation wrote the object."""
         kind, meta = str(manifest["kind"]), manifest["metadata"]
         namespace, name = meta.get("namespace"), meta.get("name", "")
         live = None
