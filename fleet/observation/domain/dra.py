@@ -115,7 +115,7 @@ def claim(item: Json) -> ObservedClaim | None:
 
 
 def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) -> DevicesOfNode:
-    """The devices of a node from all its slices: of each pool those of the highest generation."""
+    """Return the devices of a node from all its slices, of each pool those of the highest generation."""
     by_pool: dict[str, list[ObservedSlice]] = defaultdict(list)
     for one in slices:
         by_pool[one.pool].append(one)
@@ -142,7 +142,7 @@ def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) ->
 
 
 def _order(device: Device) -> tuple[str, int, str]:
-    """gpu-2 before gpu-10."""
+    """Return the sort key that puts gpu-2 before gpu-10."""
     return device.pool, len(device.name), device.name
 
 
@@ -166,7 +166,7 @@ def _device(pool: str, item: Json) -> Device:
 
 
 def _gpu_of(name: str, attributes: Json, consumes: Counters) -> str:
-    """The same for a GPU and its slices: by UUID where the driver publishes it, else by name."""
+    """Return the key that a GPU and its slices share: its UUID if the driver publishes it, else its name."""
     if attributes.get("type") == devices.MIG:
         return str(attributes.get("parentUUID") or next(iter(consumes), name.partition("-mig-")[0]))
     return str(attributes.get("uuid") or next(iter(consumes), name))

@@ -56,7 +56,7 @@ def read(rows: Iterable[Mapping[str, Any]] | None) -> tuple[GpuError, ...]:
 def with_since(
     errors: Iterable[GpuError], before: Iterable[GpuError], *, now: str
 ) -> list[dict[str, Any]]:
-    """To be stored: an error that was there before keeps the time when it was first read."""
+    """Return the errors to store. An error that was there before keeps the time when it was first read."""
     known = {(error.uuid or error.gpu, error.xid): error.since for error in before}
     return [
         {**error.to_json(), "since": known.get((error.uuid or error.gpu, error.xid), now)}

@@ -65,7 +65,7 @@ def taints_of(spec: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def read_conditions(stored: Sequence[Mapping[str, str]]) -> tuple[Condition, ...]:
-    """Ready first, then problems, then the others."""
+    """Read the conditions: Ready first, then problems, then the others."""
     conditions = [
         Condition(
             **{name: row[name] for name in ("type", "status", "reason", "message")},

@@ -88,7 +88,9 @@ _EXPORTER: Final = "dcgm-exporter"
 def notices_of(
     taints: Sequence[Taint], conditions: Sequence[Condition], errors: Sequence[GpuError] = ()
 ) -> tuple[Notice, ...]:
-    """GPU faults, reclaims, then removals; each title once. What a condition says comes before what is measured."""
+    """Return the notices: GPU faults, reclaims, then removals, each title once. What a condition says comes before
+    what is measured.
+    """
     all_notices = (*_removals(taints), *_errors(errors), *_faults(conditions))
     found = {notice.title: notice for notice in all_notices}
     order = (NoticeKind.GPU_FAULT, NoticeKind.RECLAIM, NoticeKind.REMOVAL)

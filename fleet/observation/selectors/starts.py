@@ -24,7 +24,7 @@ class Start:
 
 
 def starts_of(workloads: Collection[tuple[int, str, str]]) -> list[Start]:
-    """The newest first, also of pods that are gone; without pods that were restarted before."""
+    """Return the starts, newest first, including pods that are gone, without pods that were restarted before."""
     rows = (
         Pod.objects.filter(
             cluster_id__in={cluster for cluster, _, _ in workloads},

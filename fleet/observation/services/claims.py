@@ -22,7 +22,9 @@ _COLUMNS: Final = (*_OBSERVED, "held_since", "allocated")
 def write(
     cluster: Cluster, observed: Sequence[ObservedClaim], gone: Collection[str], *, at: datetime
 ) -> set[str]:
-    """`gone` are uids of claims that are deleted or hold nothing. Returns the uids of pods that hold more."""
+    """Write claims. `gone` are UIDs of claims that are deleted or hold nothing. Returns the UIDs of pods that hold
+    more.
+    """
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceClaim.objects.filter(cluster=cluster, uid__in=uids)}
     new: list[DeviceClaim] = []
@@ -53,7 +55,7 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedCl
 
 
 def holders(cluster: Cluster) -> set[str]:
-    """The uids of all pods that hold a claim."""
+    """Return the UIDs of all pods that hold a claim."""
     rows = DeviceClaim.objects.filter(cluster=cluster).exclude(pod_uid="")
     return set(rows.values_list("pod_uid", flat=True))
 

@@ -170,7 +170,7 @@ class ClusterWatch:
         connection.close()
 
     def _next_batch(self) -> list[_Item]:
-        """Queued items, or nothing after half a second."""
+        """Return the queued items, or nothing after half a second."""
         try:
             batch = [self._items.get(timeout=0.5)]
         except queue.Empty:

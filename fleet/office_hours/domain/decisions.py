@@ -76,7 +76,7 @@ class Decision:
 def decide(
     hours: OfficeHours, state: PoolState, live: Size, at: datetime, *, is_ending: bool = False
 ) -> Decision:
-    """A manual change is kept until the next time that office hours begin or end."""
+    """Decide what to do with a pool. A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
     if state.move is not None:
         return _continue_move(state, state.move, live, at, should_open=should_open)
@@ -107,8 +107,8 @@ def _start(
 def _continue_move(
     state: PoolState, move: Move, live: Size, at: datetime, *, should_open: bool
 ) -> Decision:
-    """The live size decides: arrived, changed by someone, or as before the move. Then the move is made again if the
-    hours still want it, waited for while it may still show, and given up after that.
+    """Continue a move by the live size: arrived, changed by someone, or as before the move. Then the move is made
+    again if the hours still want it, waited for while it may still show, and given up after that.
     """
     arrived = replace(state, is_open=move.opens, last_size=live, move=None)
     if live == move.after:

@@ -74,7 +74,7 @@ class OfficeHours:
         return any(item.start <= at < item.end for item in self._around(at))
 
     def next_edge(self, at: datetime) -> datetime:
-        """The first time after `at` when it opens or closes."""
+        """Return the first time after `at` when it opens or closes."""
         for item in self._around(at):
             if at < item.start:
                 return item.start
@@ -109,7 +109,7 @@ class OfficeHours:
                 yield Interval(start, end)
 
     def _week(self) -> Iterator[tuple[int, int]]:
-        """Windows as minutes of the week; what goes past Sunday is on Monday too."""
+        """Yield the windows as minutes of the week. What goes past Sunday is on Monday too."""
         for day, window in enumerate(self.days):
             if window is None:
                 continue
@@ -166,7 +166,7 @@ def is_timezone(name: str) -> bool:
 
 
 def read_clock(text: str) -> int | None:
-    """Minutes of the day, of "07:30" or "24:00"; None when it is no such time."""
+    """Parse a time such as "07:30" or "24:00" into minutes of the day. None if it is no such time."""
     match = _CLOCK.fullmatch(text)
     if match is None:
         return None

@@ -52,14 +52,16 @@ def of_node_pool(live: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def patch(size: Size) -> dict[str, Any]:
-    """The merge patch that gives a NodePool this size."""
+    """Return the merge patch that gives a NodePool this size."""
     if REPLICAS in size:
         return {"spec": {REPLICAS: size[REPLICAS]}}
     return {"spec": {"limits": {WHOLE: size[GPU_LIMIT]}}}
 
 
 def closed(size: Size, closed_size: int) -> dict[str, Any]:
-    """Never more than `size` itself. A node group cannot have a maximum below 1."""
+    """Return the size outside office hours, never more than `size` itself. A node group cannot have a maximum below
+    1.
+    """
     if REPLICAS in size:
         return {REPLICAS: min(closed_size, int(size[REPLICAS]))}
     if GPU_LIMIT in size:

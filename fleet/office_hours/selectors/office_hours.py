@@ -75,7 +75,7 @@ def backlog() -> Backlog:
 
 
 def count_by_state() -> dict[str, int]:
-    """Pools in and out of their office hours, and those whose last pass could not do what it had to."""
+    """Count the pools in and out of their office hours, and those whose last pass could not do what it had to."""
     pools = PoolOfficeHours.objects.order_by()
     counts = pools.aggregate(
         open=Count("pk", filter=Q(is_open=True, problem="")),

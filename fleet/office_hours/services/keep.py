@@ -41,7 +41,7 @@ _AUDITED: Final = {
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number."""
+    """Make one pass over each due pool. Returns their number."""
     due = leases.due(PoolOfficeHours, limit=limit)
     for pk in due:
         reconcile(pk=pk)

@@ -100,7 +100,7 @@ def parse(row: Mapping[str, str | None], *, today: date) -> PriceRow:
 
 
 def amount(text: str, column: str) -> Decimal:
-    """A price in dollars, to the micro-dollar. Raises RowProblem."""
+    """Parse a price in dollars, to the micro-dollar. Raises RowProblem."""
     if not _AMOUNT.fullmatch(text):
         raise RowProblem(column, f"Use digits and a dot, for example 1.006, not “{text[:40]}”.")
     value = Decimal(text)

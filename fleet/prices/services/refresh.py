@@ -92,7 +92,7 @@ def _add(actor: Actor, rows: list[PriceRow], regions: list[Region]) -> int:
 
 
 def list_regions() -> list[Region]:
-    """One of each region in which a cluster other than the embedded one is registered."""
+    """List each region in which a cluster other than the embedded one is registered, with one of its clusters."""
     rows = Cluster.objects.exclude(kind=ClusterKind.LOCAL).order_by("region", "pk")
     by_name = {row.region: Region(row.region, row.role_arn) for row in reversed(rows)}
     return [by_name[name] for name in sorted(by_name)]

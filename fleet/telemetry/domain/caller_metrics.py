@@ -92,12 +92,12 @@ def _add(
 
 
 def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
-    """Samples of QUERY. Those that name no route of the Gateway API are left out."""
+    """Read the samples of QUERY. Those that name no route of the Gateway API are left out."""
     return _of_labels(samples)
 
 
 def tokens_of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
-    """Samples of TOKENS_QUERY."""
+    """Read the samples of TOKENS_QUERY."""
     return _of_labels(samples, _TOKENS)
 
 

@@ -25,7 +25,7 @@ class NotDcgm(Exception):
 
 
 def parse_page(text: str) -> list[Sample]:
-    """Its samples of the gauge; empty where its list of counters leaves it out."""
+    """Return the page's samples of the gauge. Empty if the exporter's list of counters leaves it out."""
     try:
         rows = list(exposition.samples(text))
         if not any(name.startswith("DCGM_FI_") for name, _, _ in rows):

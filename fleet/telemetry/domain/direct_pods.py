@@ -20,13 +20,17 @@ class DirectPods(Generic[Pod]):
 
 
 def after_answer(missing: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
-    """`missing` are those that Prometheus lacks; `prompt` more are read directly in any case."""
+    """Return the pods to read directly after Prometheus answered. `missing` are those that it lacks; `prompt` more
+    are read directly in any case.
+    """
     room = max(0, MOST_DIRECT - prompt)
     return DirectPods(tuple(missing[:room]), unread=max(0, len(missing) - room))
 
 
 def without_answer(pods: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
-    """All or none: a part would show figures of a part of each workload."""
+    """Return the pods to read directly if Prometheus did not answer, all or none: a part would show figures of a
+    part of each workload.
+    """
     if len(pods) + prompt <= MOST_DIRECT:
         return DirectPods(tuple(pods))
     return DirectPods((), unread=len(pods))

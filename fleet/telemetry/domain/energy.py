@@ -39,7 +39,7 @@ class PodEnergy:
 
 
 def queries(hour_end: datetime) -> tuple[str, str]:
-    """Millijoules and minutes of GPU time of the hour before, by pod."""
+    """Return the queries of millijoules and minutes of GPU time of the hour before, by pod."""
     at = f"{_HOUR} @ {int(hour_end.timestamp())}"
     energy = f"sum by ({_BY}) (sum_over_time(({_POWER} / {_SHARING}){at})) * {_MINUTE_SECONDS}"
     covered = f"sum by ({_BY}) (sum_over_time((({_POWER} * 0 + 1) / {_SHARING}){at}))"

@@ -38,7 +38,7 @@ class NotLanguageMetrics(Exception):
 
 
 def server_of(text: str) -> MetricNames | None:
-    """The server whose metrics the text contains."""
+    """Return the server whose metrics the text contains."""
     return next((names for names in SERVERS if names.sign in text), None)
 
 
@@ -142,7 +142,7 @@ class LanguagePage:
         return name.removeprefix(LATER_TENSORRT_LLM) if is_later else name
 
     def _count_finished(self) -> dict[str, float]:
-        """Finished requests by their reason."""
+        """Count the finished requests by their reason."""
         finished: dict[str, float] = defaultdict(float)
         for labels, value in self._groups.get(self._names.finished, {}).items():
             finished[dict(labels).get("finished_reason", "")] += value
@@ -162,7 +162,7 @@ class LanguagePage:
         return not path or labels.get(path, "").startswith(_API)
 
     def _count_first_tokens(self) -> dict[float, int]:
-        """Cumulative counts by bound. Raises ValueError for a bucket without a bound or count."""
+        """Return the cumulative counts by bound. Raises ValueError for a bucket without a bound or count."""
         counts: dict[float, int] = defaultdict(int)
         for name in self._names.first_token:
             for labels, value in self._groups.get(f"{name}_bucket", {}).items():
@@ -185,7 +185,7 @@ class LanguagePage:
 
 
 def _names_read(names: MetricNames) -> Iterator[str]:
-    """Names of samples without `_total`."""
+    """Return the names of samples without `_total`."""
     yield from (names.finished, names.responses.name, names.preemptions)
     yield from (names.prompt_tokens, names.generation_tokens, names.running, names.waiting)
     yield from (*names.cache_usage, *names.compute)

@@ -112,7 +112,7 @@ SERVERS: Final = (VLLM, SGLANG, TENSORRT_LLM)
 
 
 def sample_names(names: MetricNames) -> frozenset[str]:
-    """All samples that are read of a server's page, as they are called there."""
+    """Return all samples that are read of a server's page, as they are called there."""
     compute = (name for name in names.compute if not name.endswith("_sum"))
     counters = (
         *(names.finished, names.responses.name, names.preemptions),

@@ -37,7 +37,7 @@ class ScrapedPage:
 
 
 def queries(namespaces: Collection[str]) -> list[str]:
-    """One for each family. Of Triton's summaries only the quantile that is read; others have no such label."""
+    """Return one query for each family. Of Triton's summaries only one quantile is read; others have no such label."""
     where = "|".join(map(_literal, sorted(namespaces)))
     quantile = f"|{_literal(triton_metrics.QUANTILE)}"
     return [

@@ -21,9 +21,8 @@ from fleet.telemetry.selectors.requests import reading_of
 def blocks(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
 ) -> list[RequestCounts]:
-    """Counts of each block of `seconds` between two times that was observed, oldest first.
-
-    An increase counts in the block in which it was read.
+    """Return the counts of each observed block of `seconds` between two times, oldest first. An increase counts in
+    the block in which it was read.
     """
     by_block: dict[int, list[Increase]] = {}
     of_pods = _increases(cluster_id, namespace, name, since, until)
@@ -36,8 +35,8 @@ def blocks(
 def slots(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
 ) -> list[list[Counters]]:
-    """Increases of each pod of the workload in slots of so many seconds, from the first slot that any
-    of them was read in.
+    """Return the increases of each pod of the workload in slots of `seconds`, from the first slot that any of them
+    was read in.
     """
     count = int((until - since).total_seconds()) // seconds
     series = []

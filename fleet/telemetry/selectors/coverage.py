@@ -31,8 +31,8 @@ class Coverage:
 
 
 def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
-    """Readings of the last `within`. A pod that became ready later than that may not have been read
-    yet, so it is only among those that serve.
+    """Return the coverage of the readings of the last `within`. A pod that became ready later than that may not
+    have been read yet, so it is only among those that serve.
     """
     since = clock.now() - within
     pods = Pod.objects.filter(

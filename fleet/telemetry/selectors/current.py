@@ -98,7 +98,7 @@ def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
 
 
 def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
-    """GPUs that the teams' pods hold now, including pods of unregistered workloads."""
+    """Return the GPUs that the teams' pods hold now, including pods of unregistered workloads."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return _allocated_by(leases).get((), AllocatedGpus(Decimal(0), Decimal(0)))
 
@@ -110,7 +110,7 @@ def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus
 
 
 def all_gpus() -> AllocatedGpus:
-    """Every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
+    """Return every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
     kinds = list(
         Node.objects.filter(gone_at=None, gpu_count__gt=0)
         .values_list(
@@ -133,7 +133,7 @@ def all_gpus() -> AllocatedGpus:
 
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
-    """Oldest first, without the minutes in which nothing was observed."""
+    """Return the minutes of a team, oldest first, without those in which nothing was observed."""
     rows = (
         WorkloadMinute.objects.filter(
             workload__team__slug=team_slug,

@@ -41,7 +41,7 @@ class WorkloadKey:
 
 
 def find(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
-    """Ids of the workloads that fleet knows."""
+    """Find the ids of the workloads that fleet knows."""
     rows = Workload.objects.filter(
         namespace__in={key.namespace for key in keys}, name__in={key.name for key in keys}
     ).values_list("cluster_id", "namespace", "name", "pk")

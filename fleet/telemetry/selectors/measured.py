@@ -42,7 +42,9 @@ class MemoryPeak:
 
 
 def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, MemoryPeak]:
-    """The highest memory use of a GPU that a pod of the workload had to itself; not measured: left out."""
+    """Return the highest memory use of a GPU that a pod of the workload had to itself. Workloads without a
+    measurement are left out.
+    """
     if not keys:
         return {}
     rows = Workload.objects.filter(
@@ -53,7 +55,7 @@ def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, MemoryPeak]
 
 
 def busy_us_per_inference(stood: Collection[Stood]) -> int | None:
-    """GPU time of one inference over the last 30 days; None when too little was observed."""
+    """Return the GPU time of one inference over the last 30 days. None if too little was observed."""
     if not stood:
         return None
     rows = WorkloadHour.objects.filter(
@@ -68,7 +70,7 @@ def busy_us_per_inference(stood: Collection[Stood]) -> int | None:
 
 
 def start_seconds(stood: Collection[Stood]) -> list[int]:
-    """Seconds from creation to ready of the latest pods, including the wait for a node."""
+    """Return the seconds from creation to ready of the latest pods, including the wait for a node."""
     if not stood:
         return []
     rows = Pod.objects.filter(

@@ -36,7 +36,7 @@ class WarmUpCounts:
 def first_requests(
     key: WorkloadKey, *, since: datetime, known: Collection[int]
 ) -> dict[int, datetime]:
-    """When the pods that are not `known` yet first counted a request after `since`."""
+    """Return when the pods that are not `known` yet first counted a request after `since`."""
     samples = _samples(key).exclude(pod_id__in=known)
     before = (
         MetricSample.objects.filter(pod=OuterRef("pod"), at__lt=since)

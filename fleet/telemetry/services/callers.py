@@ -131,8 +131,8 @@ def _name_of(proxy: Proxy) -> str:
 def record(
     *, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]
 ) -> dict[Client, int]:
-    """Idempotent: a reading that overlaps the last one in time is discarded, because it may be the older.
-    Returns tokens by client.
+    """Record a reading. A reading that overlaps the last one in time is discarded, because it may be the older; so
+    it is idempotent. Returns tokens by client.
     """
     with transaction.atomic():
         CallerReading.objects.get_or_create(cluster_id=cluster_id)

@@ -44,7 +44,7 @@ def read_due() -> list[datetime]:
 
 
 def _due(cluster: Cluster, now: datetime) -> list[datetime]:
-    """The oldest first."""
+    """Return the hours that are due, oldest first."""
     last = hour_of(now - READ_AFTER)
     first = max(last - TRIED_FOR, hour_of(cluster.created_at))
     done = set(
@@ -70,7 +70,7 @@ def _ask(cluster: Cluster, hour: datetime) -> Mapping[tuple[str, str], PodEnergy
 
 
 def _write(cluster: Cluster, hour: datetime, found: Mapping[tuple[str, str], PodEnergy]) -> bool:
-    """False when another worker did so first."""
+    """Write the energy of an hour. Returns False if another worker did so first."""
     rows = _rows(cluster, hour, found)
     try:
         with transaction.atomic():

@@ -35,7 +35,7 @@ class GatewayReading:
 
 
 def read(*, cluster_id: int, namespace: str, services: Collection[str]) -> GatewayReading:
-    """Makes network calls: run it outside transactions."""
+    """Read the metrics of the gateway. Makes network calls: run it outside transactions."""
     cluster = Cluster.objects.get(pk=cluster_id)
     reading = _read_proxies(cluster, namespace, services)
     if reading.counts or not cluster.prometheus_url:

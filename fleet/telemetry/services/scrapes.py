@@ -51,8 +51,8 @@ class Choice:
 
 
 def choose(targets: Sequence[Target]) -> Choice:
-    """Direct are pods of clusters without a Prometheus, those that Prometheus lacked when it was last queried, and those
-    of prompt workloads.
+    """Choose how to read the pods. Directly are read the pods of clusters without a Prometheus, those that
+    Prometheus lacked when it was last queried, and those of prompt workloads.
     """
     by_cluster: dict[int, list[Target]] = defaultdict(list)
     choice = Choice()
@@ -129,7 +129,9 @@ def _of_cluster(
 def _merged(
     results: Sequence[SeriesResult] | PrometheusError,
 ) -> tuple[list[Series], str]:
-    """All or nothing: a pod of which one family is missing would look as if its server had been restarted."""
+    """Merge the pages of all families, all or nothing: a pod of which one family is missing would look as if its
+    server had been restarted.
+    """
     if isinstance(results, PrometheusError):
         return [], results.message
     for warning in (warning for result in results for warning in result.warnings):

@@ -47,7 +47,7 @@ class Target:
 
 
 def list_targets(workload_ids: Collection[int] | None) -> list[Target]:
-    """Running pods of these workloads, or of all, on clusters that respond; by workload."""
+    """List the running pods of these workloads, or of all, on clusters that respond, by workload."""
     pods = Pod.objects.filter(
         phase="Running", gone_at=None, ended_at=None, workload__isnull=False
     ).select_related("workload", "cluster", "node")
