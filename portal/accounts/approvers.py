@@ -43,7 +43,9 @@ class ApproverRights:
         return self._roles.get(team_id)
 
     def delegating_leads(self, team_id: int, requester_id: int) -> list[int]:
-        """Ids of leads for whom the person may approve what this requester asks for, by age of the delegation."""
+        """Return the ids of leads for whom the person may approve this requester's requests, by age of the
+        delegation.
+        """
         leads = self._delegating_leads.get(team_id, [])
         return [lead_id for lead_id in leads if requester_id not in self._people[lead_id]]
 

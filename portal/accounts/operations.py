@@ -274,7 +274,7 @@ OPERATIONS: Final[dict[str, Scope | None]] = {
 
 @lru_cache(maxsize=512)
 def scope_of(method: str, route: str) -> Scope | None:
-    """The scope for a method of a route as the URL resolver has it; None: no token may."""
+    """Return the scope for a method of a route as the URL resolver has it. None if no token may call it."""
     if method == "OPTIONS":
         return Scope.READ
     name = "get" if method == "HEAD" else method.lower()

@@ -63,7 +63,9 @@ def create(
     days: int | None = None,
     requests_per_minute: int | None = None,
 ) -> NewToken:
-    """The account's first token. Raises Invalid with the field, Conflict for a name that was used before."""
+    """Create an account and its first token. Raises Invalid with the field, Conflict for a name that was used
+    before.
+    """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)
     _check(name, scopes)
@@ -114,9 +116,8 @@ def _check(name: str, scopes: Collection[str]) -> None:
 
 
 def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: int) -> NewToken:
-    """A new token with the same scopes and lifetime; the others end after the overlap.
-
-    `token_id` is the newest token that the actor saw: raises Conflict when another rotation came first.
+    """Create a new token with the same scopes and lifetime; the others end after the overlap. `token_id` is the
+    newest token that the actor saw: raises Conflict if another rotation came first.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)

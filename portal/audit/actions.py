@@ -29,5 +29,5 @@ def phrase_of(code: str) -> str:
 
 
 def choices() -> list[tuple[str, str]]:
-    """Every registered action as (code, phrase), for filters."""
+    """Return every registered action as (code, phrase), for filters."""
     return sorted((action.code, action.phrase) for action in _REGISTRY.values())

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def run() -> None:
-    """Each step is repeated until it is done: whatever failed is tried again by the next sweep."""
+    """Run the daily steps. Whatever failed is tried again by the next sweep."""
     anchors.make()
     try:
         anchors.store_copies()

@@ -37,7 +37,7 @@ def records(*, after: int = 0, since: datetime | None = None) -> Iterator[dict[s
 
 
 def line(record: dict[str, Any]) -> str:
-    """One line of JSON in ASCII."""
+    """Format a record as one line of JSON in ASCII."""
     return canonical_json(record)
 
 

@@ -37,7 +37,7 @@ def seal(*, floor: int | None = None, batch: int = _BATCH) -> int:
 
 
 def unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
-    """Committed events without a link, lowest id first."""
+    """Return the committed events without a link, lowest id first."""
     links = ChainLink.objects.filter(event_id=OuterRef("pk"))
     return AuditEvent.objects.filter(~Exists(links), pk__gt=floor).order_by("pk")
 

@@ -42,7 +42,7 @@ def append(events: Sequence[AuditEvent]) -> None:
 
 
 def event(**fields: Unpack[EventFields]) -> AuditEvent:
-    """An unsaved event, to be written with `append`."""
+    """Return an unsaved event, to be written with `append`."""
     actor, obj = fields["actor"], fields["obj"]
     return AuditEvent(
         at=clock.now(),

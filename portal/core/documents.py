@@ -75,9 +75,8 @@ def read_json(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
 
 
 def read_yaml(text: str | bytes, bounds: Bounds = YAML) -> Any:
-    """Text, numbers, true and false, null, lists and mappings with text as keys; dates stay text.
-
-    Raises Unreadable.
+    """Read YAML: text, numbers, true and false, null, lists and mappings with text as keys; dates stay text. Raises
+    Unreadable.
     """
     content = _bytes_of(text, bounds)
     try:
@@ -168,7 +167,7 @@ def _too_deep(bounds: Bounds, place: str = "") -> Unreadable:
 
 
 def _place(names: list[str]) -> str:
-    """The dotted path, without unprintable characters, because keys may be hostile."""
+    """Return the dotted path, without unprintable characters, because keys may be hostile."""
     text = ".".join(name for name in names if name)
     return "".join(letter for letter in text if letter.isprintable())[:_LONGEST_PLACE]
 

@@ -36,9 +36,8 @@ def is_on() -> bool:
 
 @contextmanager
 def span(name: str, *, parent: str = "", attributes: Attributes | None = None) -> Iterator[None]:
-    """A span around the block. `parent` is what `current` returned; without one it belongs to the span around it.
-
-    An exception marks the span as failed and is raised.
+    """Record a span around the block. `parent` is what `current` returned; without one it belongs to the span
+    around it. An exception marks the span as failed and is raised.
     """
     if not is_on():
         yield
@@ -68,7 +67,7 @@ def span_for_each(name: str, parents: Collection[tuple[str, Attributes]]) -> Ite
 
 
 def note(name: str, *, parent: str, attributes: Attributes | None = None) -> None:
-    """A moment in the trace of a row; nothing where it has none."""
+    """Record a moment in the trace of a row. Does nothing if it has none."""
     if is_on() and parent:
         at = _nanoseconds()
         _record(name, parent, attributes or {}, at, at)
@@ -82,7 +81,7 @@ def name_current(name: str, attributes: Attributes) -> None:
 
 
 def current() -> str:
-    """To be stored with a row; empty without a span."""
+    """Return the current span, to be stored with a row. Empty without a span."""
     if not is_on():
         return ""
     context = _current_span().get_span_context()
@@ -100,7 +99,7 @@ def flush() -> None:
 
 
 def forget() -> None:
-    """After the settings changed."""
+    """Forget the tracer, after the settings changed."""
     with _lock:
         provider = _providers.pop(os.getpid(), None)
     if provider is not None:

@@ -79,7 +79,7 @@ def portal(
 
 
 def _groups_of(cluster: str) -> str:
-    """The ARN of all node groups of a cluster."""
+    """Return the ARN of all node groups of a cluster."""
     return f"{cluster.replace(':cluster/', ':nodegroup/', 1)}/*/*"
 
 

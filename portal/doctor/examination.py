@@ -35,7 +35,7 @@ class Result:
 
 
 def run(*, actor: Actor, areas: Sequence[str] = ()) -> Iterator[Result]:
-    """The lines as they come, of `areas` only when some are given. Secrets are taken out of them."""
+    """Yield the results as they come, only of `areas` if some are given. Secrets are taken out of them."""
     policy.require_platform_admin(actor)
     chosen = [check for check in registry.all_checks() if not areas or check.area in areas]
     return (Result(check.area, _redacted(line)) for check in chosen for line in _lines(check))

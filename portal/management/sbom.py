@@ -90,7 +90,7 @@ def _component(package: Package, licenses: LicenseFactory) -> Component:
 
 
 def _license(name: str) -> str:
-    """An SPDX expression, else the one line that the package says; empty where it is not installed here."""
+    """Return an SPDX expression, or else the one line that the package says. Empty if it is not installed here."""
     try:
         said = metadata.metadata(name)
     except metadata.PackageNotFoundError:

@@ -52,7 +52,7 @@ class AdminPage:
         return render(request, self.template, {**context, "admin_page": self}, status=status)
 
     def done(self, request: HttpRequest, message: str) -> HttpResponse:
-        """Back to the page, which says so."""
+        """Redirect back to the page, with a message."""
         messages.success(request, message)
         return redirect(self.url)
 

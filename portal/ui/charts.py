@@ -64,8 +64,8 @@ def stacked_bars(
     time_format: str = "%-d %b",
     marks: Sequence[Mark] = (),
 ) -> Chart:
-    """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top. Marks are at
-    times of bars; those of one bar share a label.
+    """Return a chart of bars over time, one colour per series in order of first appearance; "idle" is grey, on top.
+    Marks are at times of bars; those of one bar share a label.
     """
     names = _ordered([bar.series for bar in bars])
     colours = _colours(names)
@@ -108,7 +108,7 @@ def lines(
     marks: Sequence[Mark] = (),
     time_format: str = "%H:%M",
 ) -> Chart:
-    """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
+    """Return a chart of lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
     names = _ordered([point.series for point in points])
     colours = _colours(names)
     layers = [_line_layer(points, names, colours, unit, threshold, time_format)]

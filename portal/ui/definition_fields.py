@@ -82,7 +82,7 @@ def to_text(definition: FieldDefinition, value: Any) -> str:
 
 
 def from_text(definition: FieldDefinition, text: str) -> Any:
-    """The JSON value. A part that is switched on has its defaults."""
+    """Parse the text of an input into a JSON value. A part that is switched on has its defaults."""
     if definition.model is not None:
         return {} if text == ON else None
     if definition.is_list:

@@ -76,8 +76,8 @@ def plain_input(placeholder: str, label: str, *, kind: str = "text") -> forms.Te
 
 
 def day_field() -> forms.DateField:
-    """A day of a filter, but not the last one there is: periods end on the day after. Nor one so early that
-    there is none before it.
+    """Return a filter's day field, which refuses the last day there is, because periods end on the day after, and
+    days so early that there is none before them.
     """
     bounds = (MinValueValidator(_FIRST_DAY), MaxValueValidator(date.max - _DAY))
     return forms.DateField(required=False, validators=bounds)

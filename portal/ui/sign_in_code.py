@@ -74,7 +74,7 @@ def enter(request: HttpRequest) -> HttpResponse:
 
 
 def _check(request: HttpRequest, user: User, form: CodeForm) -> str:
-    """How the person proved it. Raises Invalid."""
+    """Check the second factor and return how the person proved it. Raises Invalid."""
     address = client_address(request)
     if answer := form.cleaned_data["passkey"]:
         state = challenges.take(request, user)

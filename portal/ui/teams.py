@@ -22,13 +22,13 @@ class PageRequest(HttpRequest):
 
 
 def current(request: HttpRequest) -> Team | None:
-    """The current team; None for users without a team."""
+    """Return the current team. None for users without a team."""
     team: Team | None = getattr(request, "team", None)
     return team
 
 
 def visible(request: HttpRequest) -> list[Team]:
-    """The visible teams, read once per request."""
+    """Return the visible teams, read once per request."""
     teams: list[Team] = getattr(request, "visible_teams", [])
     return teams
 

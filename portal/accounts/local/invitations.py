@@ -49,7 +49,9 @@ class NewInvitation:
 
 
 def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewInvitation:
-    """Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and Forbidden."""
+    """Invite a person. Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and
+    Forbidden.
+    """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)
     name, email = _checked_person(name, email)
@@ -128,7 +130,7 @@ def revoke_of(inviter: User) -> int:
 
 
 def find(digest: str) -> Invitation:
-    """An invitation that can be accepted now. Raises LinkDead, whose message says what to do."""
+    """Find an invitation that can be accepted now. Raises LinkDead, whose message says what to do."""
     rows = Invitation.objects.select_related("team", "created_by")
     row = rows.filter(digest=digest).first() if digest else None
     if row is None:

@@ -95,7 +95,7 @@ class BrowserSession(AbstractBaseSession):
         return store
 
     def __str__(self) -> str:
-        """Not the key, with which anyone is signed in."""
+        """Represent the session without its key, with which anyone is signed in."""
         return f"session of {self.user_id}"
 
 

@@ -82,7 +82,9 @@ def begin_adding(*, actor: User, site: Site) -> Challenge:
 def add(
     *, actor: User, site: Site, state: Mapping[str, Any] | None, answer: str, name: str
 ) -> list[str]:
-    """The caller has checked the password. Returns recovery codes, shown once, where there are none yet."""
+    """Add a passkey, once the caller has checked the password. Returns recovery codes, shown once, if there are
+    none yet.
+    """
     _require_local(actor)
     title = name.strip()
     if not 1 <= len(title) <= LONGEST_NAME or not title.isprintable():
@@ -144,7 +146,7 @@ def require(
 
 
 def remove(*, actor: User, passkey_id: int) -> None:
-    """The caller has checked the password. Recovery codes end with the last factor."""
+    """Remove a passkey, once the caller has checked the password. Recovery codes end with the last factor."""
     with transaction.atomic():
         row = Passkey.objects.select_for_update().filter(user=actor, pk=passkey_id).first()
         if row is None:
@@ -159,7 +161,7 @@ def remove(*, actor: User, passkey_id: int) -> None:
 def _proven(
     user: User, site: Site, state: Mapping[str, Any] | None, answer: str
 ) -> tuple[int, Passkey]:
-    """The new count and the passkey. Raises ValueError and its like."""
+    """Return the new count and the passkey. Raises ValueError and its like."""
     rows = {row.credential_id: row for row in list_of(user)}
     response = AuthenticationResponse.from_dict(_read(answer))
     known = [_credential(row) for row in rows.values()]

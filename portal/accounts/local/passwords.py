@@ -47,7 +47,7 @@ class NewPasswordLink:
 
 
 def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key: str) -> None:
-    """Other sessions and open password links end. Raises Invalid, Conflict and TooManyAttempts."""
+    """Change the password. Other sessions and open password links end. Raises Invalid, Conflict and TooManyAttempts."""
     _require_password(actor)
     password_checks.require(actor, current, attempt=attempt, field="current")
     new_accounts.set_password(actor, new)
@@ -92,7 +92,7 @@ def request_by_mail(*, email: str, network: str) -> None:
 
 
 def find(digest: str) -> PasswordLink:
-    """A link that can be used now. Raises LinkDead."""
+    """Find a link that can be used now. Raises LinkDead."""
     rows = PasswordLink.objects.select_related("user", "created_by")
     link = rows.filter(digest=digest).first() if digest else None
     if link is None:

@@ -33,9 +33,8 @@ _is_username = UnicodeUsernameValidator()
 
 
 def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
-    """The person of verified claims, with the roles that these give now.
-
-    Raises SignInRefused, and then nothing has changed.
+    """Return the person of verified claims, with the roles that these give now. Raises SignInRefused, and then
+    nothing has changed.
     """
     granted = _granted(provider, claims)
     try:
@@ -98,7 +97,9 @@ def _identity(provider: Provider, claims: Mapping[str, Any]) -> Identity:
 
 
 def _provisioned(provider: Provider, claims: Mapping[str, Any]) -> ProvisionedPerson | None:
-    """Whom the provider provisioned under the identifier that this sign-in names; never by name or address."""
+    """Return the person whom the provider provisioned under the identifier of this sign-in, never by name or email
+    address.
+    """
     external_id = claims.get(provider.provisioned_claim)
     if not isinstance(external_id, str) or not external_id:
         return None
@@ -191,7 +192,7 @@ def _email(claims: Mapping[str, Any]) -> str:
 
 
 def _update_profile(user: User, claims: Mapping[str, Any]) -> None:
-    """Name and address follow the provider. The username stays: the audit trail refers to it."""
+    """Update name and email address from the provider. The username stays: the audit trail refers to it."""
     user.first_name, user.last_name = _names(claims)
     user.email = _email(claims) or user.email
     user.save(update_fields=["first_name", "last_name", "email"])

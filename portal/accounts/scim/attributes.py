@@ -62,7 +62,7 @@ def parse_filter(text: str, known: Sequence[str]) -> Filter | None:
 
 
 def user_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a whole resource; what it leaves out is left out."""
+    """Return the fields of a whole resource; what it leaves out is left out."""
     changes: dict[str, Any] = {}
     for name, value in resource.items():
         changes |= _user_field(name, value)
@@ -70,7 +70,7 @@ def user_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def user_changes(operations: Sequence[Mapping[str, str | Any]]) -> dict[str, Any]:
-    """Fields that PATCH operations set; a removed one is empty."""
+    """Return the fields that PATCH operations set. A removed one is empty."""
     changes: dict[str, Any] = {}
     for kind, path, value in _read(operations):
         if kind == "remove":
@@ -85,7 +85,7 @@ def user_changes(operations: Sequence[Mapping[str, str | Any]]) -> dict[str, Any
 def group_changes(
     operations: Sequence[Mapping[str, Any]],
 ) -> tuple[dict[str, str], list[MemberChange]]:
-    """Texts that PATCH operations set, and their changes of members in order."""
+    """Return the texts that PATCH operations set, and their changes of members in order."""
     texts: dict[str, str] = {}
     members: list[MemberChange] = []
     for kind, path, value in _read(operations):
@@ -172,7 +172,7 @@ def _user_field(name: str, value: Any) -> dict[str, Any]:
 
 
 def _email_of(value: Any) -> str:
-    """The primary address, else the first."""
+    """Return the primary email address, or else the first."""
     rows = value if isinstance(value, list) else [value] if value else []
     if not all(isinstance(row, Mapping) for row in rows):
         raise invalid_value("emails is a list of objects with value.")

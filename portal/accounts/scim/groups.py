@@ -68,7 +68,7 @@ def change(
 
 
 def delete(provider: Provider, key: str) -> None:
-    """Its members lose the roles that it gave."""
+    """Delete a group. Its members lose the roles that it gave."""
     with transaction.atomic():
         row = _locked(get(provider, key))
         people = list(row.members.select_related("user"))

@@ -28,14 +28,14 @@ def decide(provider: Provider, user: User) -> ProvisionedPerson | None:
 
 
 def granted_to(provider: Provider, person: ProvisionedPerson) -> Grant:
-    """Rules on the claim `groups`, matched by the name of each group and by its identifier."""
+    """Return what the rules on the claim `groups` give, matched by the name of each group and by its identifier."""
     names = person.groups.values_list("display_name", "external_id")
     values = sorted({text for pair in names for text in pair if text})
     return rules.grant(provider.rules, {"groups": values})
 
 
 def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
-    """Inside a transaction. People are locked in the order of their accounts."""
+    """Apply the roles of these people. Call inside a transaction; they are locked in the order of their accounts."""
     for person in sorted(people, key=lambda row: row.user_id):
         if decide(provider, person.user) is None:
             continue

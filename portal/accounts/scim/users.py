@@ -73,7 +73,9 @@ def create(provider: Provider, fields: Mapping[str, Any]) -> ProvisionedPerson:
 def change(
     provider: Provider, key: str, fields: Mapping[str, Any], *, is_whole: bool = False
 ) -> ProvisionedPerson:
-    """`is_whole`: what the resource leaves out is emptied, but `active`, which stays."""
+    """Change a person. With `is_whole`, fields that the resource leaves out are emptied, except `active`, which
+    stays.
+    """
     if is_whole:
         _require_user_name(fields)
     try:
@@ -91,7 +93,7 @@ def change(
 
 
 def delete(provider: Provider, key: str) -> None:
-    """Deactivates the account and forgets it as provisioned; what the person did stays in the records."""
+    """Deactivate the account and forget it as provisioned. What the person did stays in the records."""
     with transaction.atomic():
         row = _locked(provider, key)
         _set_active(provider, row, is_active=False)

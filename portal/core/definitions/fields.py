@@ -157,14 +157,14 @@ class FieldDefinition:
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, FieldDefinition]:
-    """Fields by their names on the wire."""
+    """Return the fields by their names on the wire."""
     fields = (_field(info.alias or name, info) for name, info in model.model_fields.items())
     return {definition.name: definition for definition in fields}
 
 
 @cache
 def deep_fields_of(model: type[BaseModel], prefix: str = "") -> Mapping[str, FieldDefinition]:
-    """Fields by dotted path, a part before its own fields. Elements of a list have no path."""
+    """Return the fields by dotted path, a part before its own fields. Elements of a list have no path."""
     fields: dict[str, FieldDefinition] = {}
     for name, definition in fields_of(model).items():
         fields[f"{prefix}{name}"] = definition

@@ -22,7 +22,7 @@ _looks: Final[dict[str, Look]] = {}
 
 
 def register(task_name: str, look: Look) -> None:
-    """`look` says whether the sweep has something to do; it may err by saying so."""
+    """Register a work check: `look` returns whether the sweep has something to do; it may err by saying so."""
     _looks[task_name] = look
 
 

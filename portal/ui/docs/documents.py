@@ -61,7 +61,7 @@ def _root() -> Path:
 
 @lru_cache(maxsize=200)
 def _render(name: str, path: Path) -> Document:
-    """Once for each process: the files come with the release."""
+    """Render a document once for each process: the files come with the release."""
     markdown = _markdown()
     tokens = markdown.parse(path.read_text(encoding="utf-8"), {})
     headings = _name_headings(tokens)
