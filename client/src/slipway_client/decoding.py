@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], value: object, place: str = "") -> T:
-    """`kind` is a dataclass; `place` names the value in errors."""
+    """Decode a value as `kind`, a dataclass. `place` names the value in errors."""
     if not isinstance(value, Mapping):
         raise UnexpectedAnswer(f"{place or kind.__name__}: expected an object, got {value!r}.")
     fields = {}

@@ -49,7 +49,7 @@ class Context:
         return Console(file=self.err, highlight=False, soft_wrap=True, stderr=True)
 
     def show(self, answer: Answer | Sequence[Answer] | Mapping[str, Any], *lines: str) -> None:
-        """The answer as JSON, or the lines for people."""
+        """Show the response as JSON, or the lines for people."""
         if self.is_json:
             self.write_json(raw_of(answer))
             return

@@ -124,7 +124,7 @@ def _show(context: Context, options: argparse.Namespace) -> FleetActionDetails:
 
 
 def _approve(context: Context, options: argparse.Namespace) -> FleetActionDetails:
-    """The approval names the evidence that was shown here."""
+    """Approve a request. The approval names the evidence that was shown here."""
     action = context.client.fleet.action(options.action)
     for line in _evidence(action):
         context.note(line)

@@ -128,7 +128,7 @@ def list_waiting(context: Context, options: argparse.Namespace) -> None:
 
 
 def approve(context: Context, options: argparse.Namespace) -> None:
-    """The approval names the evidence that was shown here."""
+    """Approve a request. The approval names the evidence that was shown here."""
     change = context.client.changes.get(options.change)
     revision = f" of {change.revision.version}" if change.revision else ""
     text = f"{change.kind}{revision} as {change.team}/{change.deployment} for {change.requester}"

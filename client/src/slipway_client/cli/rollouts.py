@@ -26,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def promote(context: Context, options: argparse.Namespace) -> None:
-    """Confirms the evidence that is shown here; the portal refuses when it changed meanwhile."""
+    """Promote a rollout, confirming the evidence that is shown here. The portal refuses if it changed meanwhile."""
     rollout = context.client.rollouts.get(_open_rollout(context, options.deployment))
     for line in _lines(rollout):
         context.note(line)

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def url_of(target_uri: str) -> str:
-    """`slipway://host[:port]`: https, or http for this machine. Raises InvalidInput."""
+    """Return the portal's URL for `slipway://host[:port]`: https, or http for this machine. Raises InvalidInput."""
     parts = urlsplit(target_uri)
     if parts.scheme != "slipway" or not parts.hostname:
         raise InvalidInput(
@@ -126,8 +126,8 @@ class SlipwayDeploymentClient(BaseDeploymentClient):  # type: ignore[misc]  # ML
     def predict(
         self, deployment_name: str | None = None, inputs: Any = None, endpoint: str | None = None
     ) -> Any:
-        """`inputs` are arrays or nested lists by input name, or a DataFrame or array for a model with
-        one input. The outputs are arrays by name.
+        """Send one inference request. `inputs` are arrays or nested lists by input name, or a DataFrame or array
+        for a model with one input. The outputs are arrays by name.
         """
         if deployment_name is None:
             raise MlflowException("Name the deployment.", INVALID_PARAMETER_VALUE)

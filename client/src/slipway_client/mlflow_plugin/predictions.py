@@ -39,7 +39,7 @@ class PredictionsByName(dict[str, Any]):
     """Outputs by name. MLflow's command line calls `to_json`."""
 
     def to_json(self, path: str | None = None) -> str | None:
-        """The text, or None after it was written to `path`."""
+        """Return the text, or None after it was written to `path`."""
         plain = {
             name: item.tolist() if hasattr(item, "tolist") else item for name, item in self.items()
         }

@@ -22,7 +22,7 @@ class Alerts:
         return decode(Alert, self._connection.get(f"alerts/{alert}"))
 
     def silence(self, alert: int, *, hours: int, reason: str) -> Alert:
-        """Nobody is notified of it until then. Leads only."""
+        """Silence an alert for `hours`. Nobody is notified of it until then. Leads only."""
         body = {"hours": hours, "reason": reason}
         return decode(Alert, self._connection.post(f"alerts/{alert}/silence", body))
 

@@ -25,8 +25,11 @@ class Costs:
         end: datetime | None = None,
         idle: str = "",
     ) -> CostsAnswer:
-        """Hours that start in [start, end); left out, this month. The rows of all pages. `idle` is separate,
-        hidden, by-cost or by-gpu-time, for platform admins and the whole fleet; left out, separate.
+        """Return the costs of hours that start in [start, end); if left out, this month. Includes the rows of all
+        pages.
+
+        `idle` is separate, hidden, by-cost or by-gpu-time, for platform admins and the whole fleet; if left out,
+        separate.
         """
         query = {
             "team": team,
