@@ -37,7 +37,7 @@ _pause = time.sleep
 
 
 def migrate(record: Path) -> None:
-    """Exit with a message when the database was made by migrations that no longer exist, or that have
+    """Migrate the database. Exits with a message if it was made by migrations that no longer exist, or that have
     changed since. `record` is the file with the digests of those that made it.
     """
     files = migration_history.read_files()
@@ -81,9 +81,8 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
 
 
 def observe_cluster() -> None:
-    """Once all parts are up: nobody is refused a request because what the cluster has is not known yet.
-
-    Raises ClusterError when it does not answer within a minute.
+    """Observe the cluster once all parts are up: nobody is refused a request because what the cluster has is
+    unknown yet. Raises ClusterError if it does not answer within a minute.
     """
     (cluster_id,) = [one.id for one in registered.list_clusters() if one.kind == "local"]
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS

@@ -74,7 +74,7 @@ class Folder:
             shutil.rmtree(self.root)
 
     def secrets(self) -> Secrets:
-        """Created at the first start and kept; users added later get a password."""
+        """Return the secrets, which are created at the first start and kept. Users added later get a password."""
         if self._secrets.exists():
             kept = json.loads(self._secrets.read_text())
             kept["passwords"] = Secrets().passwords | kept["passwords"]

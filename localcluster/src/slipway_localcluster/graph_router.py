@@ -153,7 +153,7 @@ def _draw(steps: Sequence[Json]) -> Json:
 
 
 def post(url: str, body: bytes, headers: Headers = ()) -> Answer:
-    """POST as JSON, unless a header says what else it is. Raises Failed when there is no response."""
+    """Send a POST as JSON, unless a header says what else it is. Raises Failed if there is no response."""
     split = urlsplit(url)
     kind = http.client.HTTPSConnection if split.scheme == "https" else http.client.HTTPConnection
     connection = kind(split.netloc, timeout=_STEP_SECONDS)
@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         ]
 
     def _body(self) -> bytes | None:
-        """The body, chunked or not; None when it is too large."""
+        """Return the body, chunked or not. None if it is too large."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             length = int(self.headers.get("Content-Length") or 0)
             return self.rfile.read(length) if length <= _LARGEST_BODY else None

@@ -26,10 +26,10 @@ class OpenLog(Protocol):
     """The log of one run of a container."""
 
     def lines(self) -> Sequence[LogLine]:
-        """All of them, also when their pod is gone."""
+        """Return all lines, also when their pod is gone."""
 
     def has_ended(self) -> bool:
-        """Nothing more is written: the pod is gone, or the container runs anew with another log."""
+        """Return whether nothing more is written: the pod is gone, or the container runs anew with another log."""
 
     def close(self) -> None: ...
 

@@ -37,7 +37,7 @@ class ServerFiles:
 
 
 def certify_server(folder: Path) -> ServerFiles:
-    """Made once and reused."""
+    """Make the server's certificate once, and reuse it."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "server.key").exists():
         _make_certificates(folder)

@@ -88,7 +88,7 @@ def _missing_faults(parts: Iterable[Part]) -> list[Cause]:
 
 
 def _without_status(parts: Iterable[Part]) -> list[Part]:
-    """A status may be incomplete."""
+    """Drop the status, which may be incomplete."""
     return [part for part in parts if part[2] != "status" and not part[2].startswith("status.")]
 
 

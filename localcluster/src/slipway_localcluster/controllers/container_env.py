@@ -31,7 +31,7 @@ def plain_values(container: JsonObject) -> Mapping[str, str]:
 
 
 def resolve(pod: JsonObject, container: JsonObject, find: Find) -> Mapping[str, str]:
-    """`env` wins over `envFrom`. Raises MissingReference."""
+    """Resolve the environment of a container. `env` wins over `envFrom`. Raises MissingReference."""
     values: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         for name, reference in _references(source, "Ref"):

@@ -69,7 +69,7 @@ class ContainerState:
 
 
 def backoff_seconds(restarts: int) -> int:
-    """Delay before the next start: none after the first end, then 10, 20, ... 300 seconds."""
+    """Return the delay before the next start: none after the first end, then 10, 20, ... 300 seconds."""
     if restarts < 1:
         return 0
     # Bounded, because months of restarts would make the power huge.
@@ -84,7 +84,7 @@ def pod_status(
     is_initialized: bool,
     address: str,
 ) -> JsonObject:
-    """Phase and conditions."""
+    """Return the pod's status, with its phase and conditions."""
     before = pod.get("status") or {}
     has_started = any(item.state.get("running") or item.last_state for item in containers)
     is_ready = bool(containers) and all(item.is_ready for item in containers)

@@ -173,7 +173,7 @@ def _key_of(route: JsonObject) -> tuple[str, str]:
 
 
 def _parents_of(route: JsonObject) -> list[JsonObject]:
-    """Its references to this gateway."""
+    """Return the route's references to this gateway."""
     return [item for item in route["spec"].get("parentRefs") or () if _is_ours(item, route)]
 
 

@@ -61,7 +61,7 @@ def index_of(pod: JsonObject) -> int:
 
 
 def template_of(job: JsonObject, index: int) -> JsonObject:
-    """The Job's pod spec with the index in the environment of each container."""
+    """Return the Job's pod spec with the index in the environment of each container."""
     spec = dict(job["spec"]["template"]["spec"])
     path = f"metadata.annotations['{INDEX}']"
     variable = {"name": _VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -97,7 +97,7 @@ def ranges(indexes: frozenset[int]) -> str:
 def _failures(
     spec: JsonObject, pods: Sequence[JsonObject]
 ) -> tuple[Mapping[int, int], tuple[str, str] | None]:
-    """How often each index failed, and the failure of the whole Job by its policy."""
+    """Return how often each index failed, and the failure of the whole Job by its policy."""
     rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
     counts: Counter[int] = Counter()
     for pod in pods:

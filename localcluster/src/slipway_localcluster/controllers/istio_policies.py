@@ -55,7 +55,7 @@ def read(
 
 
 def filters(access: GatewayAccess) -> dict[str, JsonObject]:
-    """Their configurations, by the name of the filter."""
+    """Return the configurations of the filters, by name."""
     tokens: JsonObject = {"@type": _JWT}
     if access.providers:
         any_of = [{"provider_name": name} for name in sorted(access.providers)]
@@ -149,7 +149,7 @@ def _permission(path: str) -> JsonObject:
 
 
 def _principal(name: str) -> JsonObject:
-    """`issuer/subject`: the subject is what follows the last slash."""
+    """Return the match of `issuer/subject`, split at the last slash. Raises Unsupported for other principals."""
     issuer, _, subject = name.rpartition("/")
     if "*" in name or not issuer:
         raise Unsupported("only exact principals are supported")

@@ -40,7 +40,7 @@ def _server_of(container: JsonObject) -> str | None:
 def plan_launch(
     container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
 ) -> triton.Launch:
-    """The server's arguments, with a port of this machine."""
+    """Return the server's arguments, with a port of this machine."""
     server = _server_of(container) or _VLLM
     arguments = [str(item) for item in container.get("args") or ()]
     declared = [item.removeprefix(_PORT) for item in arguments if item.startswith(_PORT)]

@@ -20,7 +20,7 @@ def pod_access(store: Store, options: argparse.Namespace) -> LocalPods:
 
 
 def read_schemas() -> None:
-    """Large files are read before the server is ready, so that the first request does not wait."""
+    """Read large schemas before the server is ready, so that the first request does not wait."""
     for kind in KINDS:
         schema_of(kind)
 

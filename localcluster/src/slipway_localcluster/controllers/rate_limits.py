@@ -100,7 +100,7 @@ def empty_filter() -> JsonObject:
 
 
 def route_filter(limits: RateLimits) -> JsonObject:
-    """Requests that no rule names are not limited."""
+    """Return the filter of a route. Requests that no rule names are not limited."""
     buffer = scripts.buffer_of(limits.buffer_bytes) if limits.buffer_bytes else {}
     if not limits.rules:
         return buffer

@@ -20,9 +20,7 @@ class Attachment:
 
 
 def attach(policies: Iterable[JsonObject], routes: Set[Key]) -> list[Attachment]:
-    """Policies for one of these routes. Of several of one kind for one route the oldest holds, as in the
-    Gateway API.
-    """
+    """Attach policies to these routes. Of several of one kind for one route the oldest holds, as in the Gateway API."""
     attached: list[Attachment] = []
     taken: set[Key] = set()
     for policy in sorted(policies, key=_age):
@@ -54,7 +52,7 @@ def _age(policy: JsonObject) -> tuple[str, str, str]:
 def status_of(
     attachment: Attachment, gateway: Mapping[str, str], controller: str, problem: str
 ) -> JsonObject:
-    """`status.ancestors` with the Gateway, and those of other controllers."""
+    """Return `status.ancestors` with the Gateway, and those of other controllers."""
     reason, message = "Accepted", "Policy has been accepted."
     if attachment.conflict:
         reason, message = "Conflicted", attachment.conflict

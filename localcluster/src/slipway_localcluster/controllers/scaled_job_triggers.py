@@ -19,7 +19,7 @@ class TriggerError(Exception):
 
 
 def demand(trigger: JsonObject, parameters: Mapping[str, str]) -> int:
-    """Workers for what it counts; `parameters` are those of its TriggerAuthentication."""
+    """Return the workers that the trigger's count requires. `parameters` are those of its TriggerAuthentication."""
     counters = {"redis-streams": _of_stream, "aws-sqs-queue": _of_sqs}
     count = counters.get(trigger["type"])
     if count is None:

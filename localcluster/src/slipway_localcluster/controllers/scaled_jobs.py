@@ -78,7 +78,7 @@ class ScaledJobs:
             write_status(self._store, SCALED_JOB, scaled, {**status, "conditions": conditions})
 
     def _demand(self, scaled: JsonObject, trigger: JsonObject) -> int:
-        """Workers for what the trigger counts."""
+        """Return the workers that the trigger's count requires."""
         return triggers.demand(trigger, self._parameters(scaled, trigger))
 
     def _parameters(self, scaled: JsonObject, trigger: JsonObject) -> dict[str, str]:

@@ -78,7 +78,7 @@ def route_name(counted: CountedClients) -> str:
 
 
 def counter() -> JsonObject:
-    """The access log that adds up what the script found, by caller and route."""
+    """Return the access log that adds up what the script found, by caller and route."""
     is_counted = {
         "filter": FILTER,
         "path": [{"key": "total"}],

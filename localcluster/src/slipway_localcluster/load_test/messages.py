@@ -30,7 +30,7 @@ def of_log(log: Path, folder: Path) -> str:
 
 
 def of_answer(body: bytes, folder: Path) -> str:
-    """An answer other than 200."""
+    """Describe a response other than 200."""
     try:
         text = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
@@ -43,7 +43,7 @@ def is_out_of_memory(text: str) -> bool:
 
 
 def is_of_a_busy_machine(log: Path, detail: str) -> bool:
-    """Possibly: a Python model that kills its own process reads the same."""
+    """Return whether a busy machine may be the cause. A Python model that kills its own process reads the same."""
     return any(part in detail or part in _tail(log) for part in _STARVED)
 
 

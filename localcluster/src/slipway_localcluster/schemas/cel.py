@@ -39,6 +39,6 @@ def _compile_all(rules: Sequence[Rule]) -> Any:
 
 
 def are_met(rules: Sequence[Rule], value: Any) -> bool:
-    """A rule that ends with an error is not met."""
+    """Return whether the rules are met. A rule that ends with an error is not met."""
     compiled = _compile_all(rules)
     return compiled is None or compiled.eval(data={"self": value}).value() is True

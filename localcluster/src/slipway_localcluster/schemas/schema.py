@@ -105,19 +105,19 @@ def map_of(value: Part) -> Schema:
 
 
 def closed(fields: Mapping[str, Part], *required: str, rules: tuple[Rule, ...] = ()) -> Schema:
-    """An object with these fields and no others."""
+    """Return the schema of an object with these fields and no others."""
     types = frozenset({"object"})
     return Schema(types, is_open=False, fields=fields, required=required, rules=rules)
 
 
 def opened(**fields: Part) -> Schema:
-    """An object with these fields and any others."""
+    """Return the schema of an object with these fields and any others."""
     return Schema(frozenset({"object"}), fields=fields)
 
 
 @functools.cache
 def is_limited(schema: Schema) -> bool:
-    """False where any value of its types will do."""
+    """Return whether the schema limits values. False if any value of its types will do."""
     bounds = (schema.minimum, schema.maximum, schema.max_size, schema.pattern)
     is_bounded = any(bound is not None for bound in bounds) or schema.min_size > 0
     return bool(is_bounded or schema.enum or schema.form or schema.list_keys or schema.is_set)
@@ -125,6 +125,6 @@ def is_limited(schema: Schema) -> bool:
 
 @functools.cache
 def defaults_of(schema: Schema) -> Mapping[str, Schema]:
-    """The fields that have a default."""
+    """Return the fields that have a default."""
     parts = ((name, schema.part_named(name)) for name in schema.fields)
     return {name: part for name, part in parts if part and part.default is not ABSENT}
