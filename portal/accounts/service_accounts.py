@@ -36,7 +36,9 @@ OVERLAPS: Final = (0, 1, 24, 168)
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """`tokens` are those that work now, the newest first; empty for a revoked or expired account."""
+    """A service account with its tokens. `tokens` are those that work now, the newest first; empty for a revoked or
+    expired account.
+    """
 
     user: User
     newest: ApiToken

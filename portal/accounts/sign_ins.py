@@ -41,7 +41,7 @@ _checks = threading.BoundedSemaphore(_MAX_CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`device` is the cookie as received, possibly empty or forged."""
+    """An attempt to sign in. `device` is the cookie as received, possibly empty or forged."""
 
     username: str
     address: str

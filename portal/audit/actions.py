@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AuditAction:
-    """`code` is stable ("version.registered"); `phrase` completes the sentence "Ana …"."""
+    """An action that the audit trail records. `code` is stable ("version.registered"); `phrase` completes the
+    sentence "Ana …".
+    """
 
     code: str
     phrase: str

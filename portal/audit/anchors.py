@@ -31,7 +31,7 @@ class _Portal:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """`source` says where it was read: "database", the key of an object, or "given"."""
+    """An anchor of the chain. `source` says where it was read: "database", the key of an object, or "given"."""
 
     position: int
     hash: str

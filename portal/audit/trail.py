@@ -13,7 +13,7 @@ from portal.core import clock
 
 
 class EventFields(TypedDict, total=False):
-    """`label` names the object; left out, it is the object's own text."""
+    """The optional fields of an audit event. `label` names the object; left out, it is the object's own text."""
 
     actor: Required[Any]
     action: Required[AuditAction]

@@ -39,7 +39,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`position` is the last one that was checked; `unsealed` counts events that wait for the sweep."""
+    """The result of a verification. `position` is the last one that was checked; `unsealed` counts events that wait
+    for the sweep.
+    """
 
     position: int
     hash: str

@@ -17,7 +17,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`fix` is empty only where nothing has to be done."""
+    """A result of a check. `fix` is empty only where nothing has to be done."""
 
     name: str
     status: Status

@@ -34,7 +34,9 @@ _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """`digests`: SHA-256 of each file of the release that may be installed, in hexadecimal."""
+    """A package of the bill of materials. `digests`: SHA-256 of each file of the release that may be installed, in
+    hexadecimal.
+    """
 
     name: str
     version: str

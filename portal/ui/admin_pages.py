@@ -36,8 +36,8 @@ def admins_only(
 
 @dataclass(frozen=True, slots=True)
 class AdminPage:
-    """`tab` is its name in the row of tabs, `url` that of its address. The template extends
-    ui/admin_page.html.
+    """A page of platform admins. `tab` is its name in the row of tabs, `url` that of its address. The template
+    extends ui/admin_page.html.
     """
 
     title: str

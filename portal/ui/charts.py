@@ -28,7 +28,7 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
+    """A chart with its table: `spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
 
     label: str
     spec: dict[str, Any]

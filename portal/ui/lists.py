@@ -49,7 +49,7 @@ class FilterForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`direction` is the value of aria-sort, or empty."""
+    """A column of a table that can be sorted. `direction` is the value of aria-sort, or empty."""
 
     title: str
     address: str

@@ -27,7 +27,7 @@ _LONGEST_PAUSE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`attempts` in all; pauses double from `first_pause_seconds` on, with jitter."""
+    """A policy for repeating requests: `attempts` in all; pauses double from `first_pause_seconds` on, with jitter."""
 
     attempts: int = 5
     first_pause_seconds: float = 0.5

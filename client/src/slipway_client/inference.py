@@ -106,7 +106,7 @@ def _refusal(answer: httpx.Response, body: object) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class InputTensor:
-    """`data` is row-major."""
+    """An input of an inference request. `data` is row-major."""
 
     name: str
     datatype: str

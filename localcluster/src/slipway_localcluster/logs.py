@@ -16,7 +16,7 @@ OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """`at` is when it was noticed. The last line of a log may have no end yet."""
+    """A line of a log. `at` is when it was noticed. The last line of a log may have no end yet."""
 
     at: datetime
     text: str

@@ -52,7 +52,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """`options` go to the browser; `state` stays in the session, for one answer."""
+    """A challenge to create or prove a passkey. `options` go to the browser; `state` stays in the session, for one
+    answer.
+    """
 
     options: Mapping[str, Any]
     state: Mapping[str, Any]

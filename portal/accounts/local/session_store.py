@@ -19,7 +19,9 @@ BEGAN: Final = "began"
 
 
 class SessionStore(DatabaseStore):
-    """`seen_at` is the last use as stored, `person` whom its row names; None for a session that was not read."""
+    """The store of sessions with a row for each person's session. `seen_at` is the last use as stored, `person`
+    whom its row names; None for a session that was not read.
+    """
 
     seen_at: datetime | None = None
     person: User | None = None

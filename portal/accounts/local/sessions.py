@@ -31,7 +31,7 @@ _SEEN_EVERY: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """`name` identifies it without its key."""
+    """A session as its owner sees it. `name` identifies it without its key."""
 
     name: str
     device: str

@@ -23,7 +23,9 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """`required` are claims that everyone must have who may sign in: name and value."""
+    """An OpenID Connect provider of the settings. `required` are claims that everyone must have who may sign in:
+    name and value.
+    """
 
     name: str
     label: str

@@ -35,7 +35,9 @@ class ClaimsIncomplete(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`team` and `role` may be placeholders; a rule for platform admins has neither."""
+    """A rule that gives a role to people with a claim. `team` and `role` may be placeholders; a rule for platform
+    admins has neither.
+    """
 
     claim: str
     value: str

@@ -34,7 +34,7 @@ _TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`attribute eq "value"`, the attribute in small letters."""
+    """A SCIM filter: `attribute eq "value"`, the attribute in small letters."""
 
     attribute: str
     value: str
@@ -42,7 +42,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """`kind` is add, remove or replace; ids are those of SCIM. Removing none of them means all."""
+    """A change of a group's members. `kind` is add, remove or replace; ids are those of SCIM. Removing none of them
+    means all.
+    """
 
     kind: str
     ids: tuple[str, ...]

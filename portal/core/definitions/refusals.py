@@ -24,7 +24,7 @@ Rule = tuple[str, bool, str]
 
 
 class Rejected(ValueError):
-    """`fields` maps the dotted path of a field to what is wrong with it and how to fix it."""
+    """A definition is invalid. `fields` maps the dotted path of a field to what is wrong with it and how to fix it."""
 
     def __init__(self, message: str, fields: Mapping[str, str]) -> None:
         super().__init__(message)

@@ -31,7 +31,7 @@ class _PasswordForm(ServiceForm):
 
 
 class NewPasskeyForm(_PasswordForm):
-    """`passkey` is the browser's answer, as JSON."""
+    """The form that adds a passkey. `passkey` is the browser's answer, as JSON."""
 
     name = forms.CharField(
         max_length=passkeys.LONGEST_NAME,

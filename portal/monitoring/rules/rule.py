@@ -18,8 +18,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """`description` says what holds and `advice` what to do; both may use templates of Prometheus. `hold` is how long
-    `expr` must hold; empty: not at all.
+    """An alerting rule of Prometheus. `description` says what holds and `advice` what to do; both may use templates
+    of Prometheus. `hold` is how long `expr` must hold; empty: not at all.
     """
 
     name: str

@@ -28,7 +28,7 @@ _SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """`engine` is that of the stable revision; empty: none serves."""
+    """The facts of an SLO that a rule needs. `engine` is that of the stable revision; empty: none serves."""
 
     team: str
     namespace: str

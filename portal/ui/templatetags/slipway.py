@@ -26,7 +26,7 @@ register = template.Library()
 
 
 class PartPage(Page[Any]):
-    """`name` is its query parameter, and the id of its section."""
+    """A page of a list that is a part of another page. `name` is its query parameter, and the id of its section."""
 
     def __init__(self, rows: Any, number: int, paginator: Paginator[Any], name: str) -> None:
         super().__init__(rows, number, paginator)

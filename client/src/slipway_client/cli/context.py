@@ -24,7 +24,7 @@ from slipway_client.types.base import Answer
 
 @dataclass
 class Context:
-    """`connect` makes the client when the first request needs it."""
+    """The context of a command. `connect` makes the client when the first request needs it."""
 
     is_json: bool
     connect: Callable[..., Client] = Client

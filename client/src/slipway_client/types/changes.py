@@ -13,7 +13,9 @@ from slipway_client.types.deployments import Revision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreflightCheck(Answer):
-    """`ok` is None while unknown; a failed one with `is_blocking` refuses the request."""
+    """A preflight check of a request. `ok` is None while unknown; a failed one with `is_blocking` refuses the
+    request.
+    """
 
     name: str
     ok: bool | None

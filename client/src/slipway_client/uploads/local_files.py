@@ -35,7 +35,7 @@ class FileChanged(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """`path` is what the version calls it. Size and time of change tell whether it is still the
+    """A file to upload. `path` is what the version calls it. Size and time of change tell whether it is still the
     same file.
     """
 

@@ -36,7 +36,9 @@ _TO_SEND_AGAIN: Final = frozenset({"parts_missing", "parts_refused"})
 
 @dataclass(frozen=True, slots=True)
 class UploadOptions:
-    """`fields` are further fields of the request, as the API documents them: metadata, declared, …"""
+    """The options of an upload. `fields` are further fields of the request, as the API documents them: metadata,
+    declared, …
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     is_duplicate_allowed: bool = False

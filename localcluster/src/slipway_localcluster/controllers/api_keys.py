@@ -15,7 +15,9 @@ _TYPES = "type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3"
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """`credentials` are pairs of client and key. With a `problem` nobody is served."""
+    """The API keys that a route accepts. `credentials` are pairs of client and key. With a `problem` nobody is
+    served.
+    """
 
     credentials: tuple[tuple[str, str], ...] = ()
     headers: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ _KEY_OF_SECRET = re.compile(r"[-._a-zA-Z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class CountedClients:
-    """`header` names the client once its key was accepted."""
+    """The clients whose requests to a route are counted. `header` names the client once its key was accepted."""
 
     route: Key
     header: str

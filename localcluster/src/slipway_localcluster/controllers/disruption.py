@@ -18,7 +18,9 @@ from slipway_localcluster.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`expected` is what the owners of the pods request; `pods` is how many exist."""
+    """The health of the pods that a disruption budget covers. `expected` is what the owners of the pods request;
+    `pods` is how many exist.
+    """
 
     expected: int
     pods: int

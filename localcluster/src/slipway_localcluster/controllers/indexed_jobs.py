@@ -19,7 +19,9 @@ _FINISHED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`missing` are indexes that need a pod now; `failure` is a reason and its message."""
+    """The progress of an indexed Job. `missing` are indexes that need a pod now; `failure` is a reason and its
+    message.
+    """
 
     succeeded: frozenset[int]
     failed: frozenset[int]

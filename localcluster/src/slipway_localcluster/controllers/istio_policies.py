@@ -27,7 +27,9 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GatewayAccess:
-    """`providers` verify tokens, by name; `denied` are policies of Envoy's RBAC filter, by name."""
+    """The access to the Gateway that Istio's policies allow. `providers` verify tokens, by name; `denied` are
+    policies of Envoy's RBAC filter, by name.
+    """
 
     providers: Mapping[str, JsonObject]
     denied: Mapping[str, JsonObject]

@@ -32,8 +32,8 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderTokens:
-    """`clients` are the values of the claim in `client_header` that are let through. With a `problem` nobody
-    is served.
+    """The tokens of identity providers that a route accepts. `clients` are the values of the claim in
+    `client_header` that are let through. With a `problem` nobody is served.
     """
 
     route: str = ""

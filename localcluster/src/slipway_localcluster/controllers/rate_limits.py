@@ -31,7 +31,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`requests` in `seconds` for requests that all matches hold for."""
+    """A limit of `requests` in `seconds` for requests that all matches hold for."""
 
     matches: tuple[Match, ...]
     requests: int

@@ -12,7 +12,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """`routes` by namespace and name; `conflict` is empty where no older policy has one of its routes."""
+    """A policy and the routes that it applies to. `routes` by namespace and name; `conflict` is empty where no
+    older policy has one of its routes.
+    """
 
     policy: JsonObject
     routes: Sequence[Key]

@@ -32,7 +32,7 @@ _HISTORY = 100
 
 
 class ScaledJobs:
-    """`now` is a monotonic clock in seconds."""
+    """The controller of ScaledJobs, in place of KEDA. `now` is a monotonic clock in seconds."""
 
     def __init__(self, store: Store, now: Callable[[], float] = monotonic) -> None:
         self._store, self._now = store, now

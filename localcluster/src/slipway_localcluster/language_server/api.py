@@ -48,8 +48,8 @@ class Generation:
 
 
 class Api:
-    """`models` are the model and its adapters, which answer as it does: no adapter is loaded. A request
-    names an adapter as `adapter_form` says.
+    """The HTTP API of the language server. `models` are the model and its adapters, which answer as it does: no
+    adapter is loaded. A request names an adapter as `adapter_form` says.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ BLOCK_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`step_seconds` is the least time of a step: the CPU of the demo has other work too."""
+    """The limits of the engine. `step_seconds` is the least time of a step: the CPU of the demo has other work too."""
 
     context_tokens: int = 2048
     requests: int = 16
@@ -56,7 +56,7 @@ class Sequence:
 
 
 class Engine:
-    """`run` takes the steps; all other methods are called on its event loop."""
+    """The engine that generates tokens. `run` takes the steps; all other methods are called on its event loop."""
 
     def __init__(self, network: Network, limits: Limits, metrics: Metrics) -> None:
         self.limits = limits
