@@ -21,7 +21,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class AffectedDeployment:
-    """Pods of one deployment, or with an empty `deployment` those of no deployment, on the node."""
+    """The pods of one deployment on the node or, with an empty `deployment`, those of no deployment."""
 
     team_slug: str
     deployment: str

@@ -29,7 +29,7 @@ SINGLE: Final = "single"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`slices` of one GPU, by profile; none: whole GPUs."""
+    """A MIG layout: `slices` of one GPU, by profile. Without slices GPUs stay whole."""
 
     name: str
     slices: Mapping[str, int]

@@ -13,7 +13,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class NodePod:
-    """`controller` is the kind of its controlling owner; empty: nothing would start it elsewhere."""
+    """A pod on a node. `controller` is the kind of its controlling owner; empty: nothing would start it elsewhere."""
 
     namespace: str
     name: str

@@ -23,7 +23,9 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """`strategy` is none, time-slicing or mps; `replicas` of each whole GPU. `problem`: why it cannot be used."""
+    """A configuration of the device plugin. `strategy` is none, time-slicing or mps, with `replicas` of each whole
+    GPU. `problem` says why it cannot be used.
+    """
 
     key: str
     strategy: str = NONE

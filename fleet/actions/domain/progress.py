@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BlockedPod:
-    """`pod` is its namespace and name: "vision/detector-r1-a"."""
+    """A pod that a drain cannot evict yet. `pod` is its namespace and name: "vision/detector-r1-a"."""
 
     pod: str
     why: str
@@ -21,8 +21,9 @@ class BlockedPod:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`was_schedulable` is what the node was before the first effect, None: it was not read yet. `pods` were on it
-    then, `first` is where the next pass over them begins. `judged` is what the agent of a labeled node came to.
+    """The progress of an action. `was_schedulable` is what the node was before the first effect, None: it was not
+    read yet. `pods` were on it then, `first` is where the next pass over them begins. `judged` is what the agent
+    of a labeled node came to.
     """
 
     was_schedulable: bool | None = None

@@ -12,7 +12,9 @@ from fleet.gpus.domain.shares import is_gpu
 
 @dataclass(frozen=True, slots=True)
 class RelabelSettings:
-    """`value` is what the label gets: a MIG layout, or a key of the device plugin's configuration."""
+    """The settings of an action that sets a label on a node. `value` is what the label gets: a MIG layout, or a key
+    of the device plugin's configuration.
+    """
 
     value: str
     drain: DrainSettings

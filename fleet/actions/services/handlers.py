@@ -38,8 +38,8 @@ def _keep(action: FleetAction) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """`observe` reads what the action would change and raises a DomainError where it cannot be done.
-    `advance` and `revert` make one effect for each call, and any call may be repeated.
+    """The handler of one kind of action. `observe` reads what the action would change and raises a DomainError
+    where it cannot be done. `advance` and `revert` make one effect for each call, and any call may be repeated.
     """
 
     observe: Callable[[FleetAction], Evidence]

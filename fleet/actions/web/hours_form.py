@@ -23,7 +23,7 @@ class DayFields:
 
 
 class OfficeHoursForm(CommentForm):
-    """`monday_start` and `monday_end` to Sunday; both empty: closed all day."""
+    """The form of office hours, with `monday_start` and `monday_end` to Sunday. Both empty means closed all day."""
 
     renamed: ClassVar[Mapping[str, str]] = {"days": "monday_start"}
 

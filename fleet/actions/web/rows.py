@@ -33,7 +33,7 @@ class DeploymentRow:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`sign` is that of a unified diff: + - @, or empty for a line of both."""
+    """A line of a diff. `sign` is that of a unified diff: + - @, or empty for a line of both."""
 
     sign: str
     text: str

@@ -73,7 +73,7 @@ class MovedPod:
 
 @dataclass(frozen=True, slots=True)
 class BudgetVerdict:
-    """`pods` of the node are covered by the budget."""
+    """The effect of one disruption budget. `pods` of the node are covered by the budget."""
 
     budget: Budget
     pods: int
@@ -82,7 +82,7 @@ class BudgetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DrainPreview:
-    """`budgets` None: the cluster did not respond."""
+    """A preview of a drain. `budgets` is None if the cluster did not respond."""
 
     pods: tuple[MovedPod, ...]
     budgets: tuple[BudgetVerdict, ...] | None

@@ -14,7 +14,7 @@ OTHER_TEAMS: Final = "other teams"
 
 @dataclass(frozen=True, slots=True)
 class HolderKey:
-    """Who held GPU time. Idle has no namespace; all that the reader may not see is one holder."""
+    """A holder of GPU time. Idle has no namespace; all that the reader may not see is one holder."""
 
     team_slug: str = ""
     namespace: str = ""
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NodeHour:
-    """`usd_per_hour_amount` None: no price was known, so that the cost counts as 0 for now."""
+    """An hour of a node. `usd_per_hour_amount` is None if no price was known, so that the cost counts as 0 for now."""
 
     hour: datetime
     lines: tuple[Line, ...]

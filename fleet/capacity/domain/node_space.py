@@ -31,7 +31,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """`whole` is the allocatable amount of the node, `free` the part that no pod holds."""
+    """The room on a node. `whole` is the allocatable amount of the node, `free` the part that no pod holds."""
 
     whole: Amounts
     free: Amounts

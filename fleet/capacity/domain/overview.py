@@ -129,7 +129,7 @@ class PendingPod:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """Nodes with the most idle GPUs first. Totals cover the selected clusters."""
+    """The overview of the fleet, nodes with the most idle GPUs first. Totals cover the selected clusters."""
 
     nodes: tuple[NodeSummary, ...]
     pending: tuple[PendingPod, ...]

@@ -28,8 +28,8 @@ from fleet.observation.domain.node_health import Taint
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`short_of` names the missing resources: GPU, CPU, memory, capacity type, node labels, taints. `is_possible` is False if
-    even an empty node of the type is too small.
+    """The result of a fit check. `short_of` names the missing resources: GPU, CPU, memory, capacity type, node
+    labels, taints. `is_possible` is False if even an empty node of the type is too small.
     """
 
     ok: bool

@@ -43,7 +43,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class NodeDetails:
-    """`price` None is not known. `tiles` is what holds its GPUs now."""
+    """The details of a node. `price` is None if it is unknown; `tiles` is what holds its GPUs now."""
 
     node: Node
     price: Price | None

@@ -48,7 +48,7 @@ class NodeDevice:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """`read_at` None: claims are not readable, so what is free is not known."""
+    """The devices of a node. `read_at` is None if claims are not readable, so that what is free is unknown."""
 
     rows: tuple[NodeDevice, ...]
     read_at: datetime | None

@@ -45,7 +45,7 @@ class HourPage:
 
 @dataclass(frozen=True, slots=True)
 class NodePeriod:
-    """`lines` sum to `cost_amount`, and `by_step` to `lines`. `unpriced_hours` count as 0."""
+    """A period of a node. `lines` sum to `cost_amount`, and `by_step` to `lines`. `unpriced_hours` count as 0."""
 
     start: datetime
     end: datetime

@@ -39,7 +39,7 @@ class DeploymentKey:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """Pods of a deployment: all of them, and those on each node of the question."""
+    """The pods of a deployment: all of them, and those on each of the nodes."""
 
     pods: int
     on_nodes: Mapping[int, int]

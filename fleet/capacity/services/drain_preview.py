@@ -28,7 +28,9 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class NodeDrain:
-    """`problem` is why budgets are not known. The node costs its price until it is removed."""
+    """A preview of a node's drain with its costs. `problem` is why budgets are not known. The node costs its price
+    until it is removed.
+    """
 
     node: Node
     preview: DrainPreview

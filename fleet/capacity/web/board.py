@@ -61,8 +61,8 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """`map_levels` has one level for each node, from 0 (free) to 4 (all GPUs held); empty while all of
-    its nodes are shown.
+    """A pool of alike nodes on the board. `map_levels` has one level for each node, from 0 (free) to 4 (all GPUs
+    held); empty while all of its nodes are shown.
     """
 
     cluster_name: str

@@ -56,7 +56,9 @@ class LineRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """`holders` are labels with addresses, which may be empty. `state` and its tone say whether it is free."""
+    """A device on a node's page. `holders` are labels with addresses, which may be empty. `state` and its tone say
+    whether it is free.
+    """
 
     device: Device
     holders: Sequence[tuple[DeviceHolder, str]]

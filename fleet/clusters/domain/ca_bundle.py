@@ -23,7 +23,9 @@ class BadBundle(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """`fingerprint`: SHA-256 of the DER form, as `openssl x509 -fingerprint -sha256` writes it."""
+    """A certificate of a bundle. `fingerprint` is the SHA-256 of its DER form, as `openssl x509 -fingerprint
+    -sha256` writes it.
+    """
 
     subject: str
     fingerprint: str

@@ -27,7 +27,9 @@ NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`is_there` None is not known; `why` then says what kept the probe from checking it."""
+    """A feature of a cluster. `is_there` is None if that is unknown; `why` then says what kept the probe from
+    checking it.
+    """
 
     is_there: bool | None
     version: str = ""
@@ -61,7 +63,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`gpu_offers` None is not known."""
+    """The capabilities of a cluster. `gpu_offers` is None if they are unknown."""
 
     features: Mapping[str, Feature] = field(default_factory=dict)
     gpu_offers: tuple[GpuOffer, ...] | None = None

@@ -12,7 +12,7 @@ from fleet.kube.domain.errors import ClusterError, NotAllowed, Refused, Throttle
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`ok` None is not known; `fix` says what to do when it is not ok."""
+    """A check of a connection. `ok` is None if it is unknown; `fix` says what to do if it is not ok."""
 
     name: str
     ok: bool | None

@@ -25,7 +25,7 @@ _PINNED: Final = "sha256"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`repository` with its registry, written out: docker.io/kserve/storage-initializer."""
+    """A container image. `repository` has its registry, written out: docker.io/kserve/storage-initializer."""
 
     repository: str
     tag: str = ""

@@ -18,7 +18,7 @@ IMAGE_VOLUMES: Final[Release] = (0, 20)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`why` completes "needs KServe 0.16 or newer: earlier releases …"."""
+    """The KServe release that a feature needs. `why` completes "needs KServe 0.16 or newer: earlier releases …"."""
 
     release: Release
     why: str

@@ -15,7 +15,9 @@ _NAMESPACES: Final = ("serviceMonitorNamespaceSelector", "podMonitorNamespaceSel
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSelection:
-    """`selectors` are those of the custom resource's spec, by their names there."""
+    """The monitors that a Prometheus selects. `selectors` are those of the custom resource's spec, by their names
+    there.
+    """
 
     namespace: str
     name: str

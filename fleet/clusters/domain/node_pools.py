@@ -38,7 +38,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """`gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now. So are the others, of Neuron devices."""
+    """A Karpenter node pool. `gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now. The other
+    limits and counts are those of Neuron devices.
+    """
 
     name: str
     requirements: tuple[Requirement, ...] = ()

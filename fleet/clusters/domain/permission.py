@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`resource` may name a subresource: pods/log. `names` limits it to objects of these names.
+    """A permission on a cluster. `resource` may name a subresource: pods/log. `names` limits it to objects of these
+    names.
 
     `is_per_team`: needed only in the namespaces of teams.
     """

@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """`kind` is scalar or vector. `warnings`: parts of the data may be missing."""
+    """The result of a query. `kind` is scalar or vector; `warnings` say that parts of the data may be missing."""
 
     kind: str
     samples: tuple[Sample, ...]

@@ -17,7 +17,9 @@ _GATES: Final = f"{GROUP}/"
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """`problem` is why it admits nothing now; empty while it does, or where that is not known."""
+    """A LocalQueue of Kueue. `problem` is why it admits nothing now; empty while it does, or where that is not
+    known.
+    """
 
     namespace: str
     name: str
@@ -29,8 +31,8 @@ class LocalQueue:
 
 @dataclass(frozen=True, slots=True)
 class Kueue:
-    """`api` and `visibility_api` are apiVersions; the latter is empty where positions are not served. `queues`
-    None: the portal may not list them.
+    """The Kueue of a cluster. `api` and `visibility_api` are apiVersions; the latter is empty where positions are
+    not served. `queues` None: the portal may not list them.
     """
 
     api: str

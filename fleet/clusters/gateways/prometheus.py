@@ -37,7 +37,7 @@ _SERVICE: Final = "aps"
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """`most` is the size as people read it, `advice` what to do about a larger response."""
+    """The limits of a response. `most` is the size as people read it, `advice` what to do about a larger response."""
 
     seconds: float
     size: int

@@ -25,7 +25,7 @@ _NO_SERIES: Final = "it has no series of serving pods with the labels namespace 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """`is_reachable` None means never contacted."""
+    """A registered cluster. `is_reachable` None means never contacted."""
 
     id: int
     name: str

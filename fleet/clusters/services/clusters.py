@@ -35,7 +35,7 @@ _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
 @dataclass(frozen=True, slots=True)
 class ClusterDraft:
-    """`kind` is local, kubeconfig, in-cluster or eks."""
+    """A cluster as entered. `kind` is local, kubeconfig, in-cluster or eks."""
 
     name: str
     kind: str

@@ -14,7 +14,7 @@ from fleet.clusters.services.clusters import ClusterDraft
 
 
 class ClusterForm(forms.Form):
-    """Registers a new cluster or, with `draft`, changes the connection of a registered one."""
+    """The form that registers a new cluster or, with `draft`, changes the connection of a registered one."""
 
     name = forms.CharField(
         max_length=40, help_text="Lowercase letters, digits and '-'. Can't be changed later."

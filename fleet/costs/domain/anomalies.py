@@ -27,7 +27,7 @@ _ZERO: Final = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """`usual_amount` is the nearer of the two medians."""
+    """A day whose cost is unusual. `usual_amount` is the nearer of the two medians."""
 
     day: date
     amount: Decimal

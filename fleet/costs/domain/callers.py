@@ -20,7 +20,7 @@ _ZERO = Decimal(0)
 
 
 class Rest(StrEnum):
-    """Why no caller bears a cost."""
+    """The reason why no caller bears a cost."""
 
     # In hours without a request.
     IDLE = "idle"
@@ -32,8 +32,8 @@ class Rest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """`served`: requests that the servers answered; None is not known. `is_counted`: callers without an
-    entry sent nothing.
+    """The requests of an hour. `served` counts those that the servers answered; None means unknown. `is_counted`
+    means that callers without an entry sent nothing.
     """
 
     cost_amount: Decimal
@@ -53,7 +53,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """`rest` and `callers` sum to the cost of all hours."""
+    """The costs of a deployment by caller. `rest` and `callers` sum to the cost of all hours."""
 
     callers: Mapping[str, Decimal]
     rest: Mapping[Rest, Decimal]

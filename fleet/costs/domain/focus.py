@@ -53,7 +53,7 @@ _AWS_REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d+")
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """Who provides the nodes. Only AWS is recognised; other nodes are the platform's own service."""
+    """The provider of the nodes. Only AWS is recognised; other nodes are the platform's own service."""
 
     provider: str
     name: str

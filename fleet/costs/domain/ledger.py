@@ -38,7 +38,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class NodeLife:
-    """`usd_per_hour_amount` None is not known: time is split as usual, at cost 0."""
+    """A node's life and price. `usd_per_hour_amount` is None if it is unknown: time is split as usual, at cost 0."""
 
     gpu_count: int
     interval: Interval
@@ -47,7 +47,9 @@ class NodeLife:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`holder` None is idle. `gpu_milliseconds` is GPU share x time; one GPU for an hour is 3,600,000."""
+    """A holder's part of a node's hour. `holder` None means idle. `gpu_milliseconds` is GPU share x time; one GPU
+    for an hour is 3,600,000.
+    """
 
     holder: Holder | None
     gpu_milliseconds: int

@@ -56,7 +56,7 @@ class UnpricedNode:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """`allocated_amount` is sealed, `estimated_amount` is allocated in hours not sealed yet.
+    """The total spend. `allocated_amount` is sealed, `estimated_amount` is allocated in hours not sealed yet.
 
     `idle_amount` (sealed and estimated) is that of the whole fleet; it is 0 in results for teams.
     """

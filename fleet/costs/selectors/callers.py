@@ -49,7 +49,7 @@ class CallerCost:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """`cents_amount` is the sum of the rows as they are shown."""
+    """The total of the rows. `cents_amount` is the sum of the rows as they are shown."""
 
     requests: int
     cents_amount: Decimal
@@ -57,7 +57,9 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class CountedHour:
-    """`callers` has who sent something. `is_counted`: for some time of it the counters were read."""
+    """An hour of a deployment in which requests were counted. `callers` has who sent something. `is_counted`: for
+    some time of it the counters were read.
+    """
 
     callers: Mapping[str, int]
     is_counted: bool

@@ -35,7 +35,9 @@ class HourPrice:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """`sealed_price` takes the place of the catalogue's, for an hour that was sealed with it."""
+    """The facts of a node that metering needs. `sealed_price` takes the place of the catalogue's, for an hour that
+    was sealed with it.
+    """
 
     cluster: Cluster
     node: Node
@@ -122,7 +124,7 @@ def _allocations_of(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`unpriced` maps a node's id to its number of hours without a price."""
+    """An estimate of unsealed costs. `unpriced` maps a node's id to its number of hours without a price."""
 
     entries: tuple[LedgerEntry, ...]
     unpriced: Mapping[int, int]

@@ -30,7 +30,7 @@ _Part = tuple[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GroupTotal:
-    """`unpriced_ms` of `gpu_ms` have no price and cost 0."""
+    """The total of a group. `unpriced_ms` of `gpu_ms` have no price and cost 0."""
 
     key: GroupKey
     allocated: Decimal = ZERO
@@ -56,8 +56,8 @@ _NOTHING = GroupTotal(GroupKey())
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`page` in order, `idle` by cluster where that is the grouping, `held` the sum of all that is not idle,
-    in `held_count` groups.
+    """A page of ranked groups: `page` in order, `idle` by cluster where that is the grouping, `held` the sum of all
+    that is not idle, in `held_count` groups.
     """
 
     page: Sequence[GroupTotal]

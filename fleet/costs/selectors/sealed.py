@@ -47,7 +47,9 @@ _MICROS = DecimalField(max_digits=30, decimal_places=6)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`team_slugs` None: the whole fleet, with unattributed pods and idle. Empty names do not filter."""
+    """The rows that are summed. `team_slugs` None means the whole fleet, with unattributed pods and idle. Empty
+    names do not filter.
+    """
 
     team_slugs: Collection[str] | None
     models: Collection[str] = ()
@@ -60,7 +62,7 @@ class Scope:
 
 @dataclass(slots=True)
 class SealedSum:
-    """`at` is the start of the step, None where none was requested."""
+    """A sum of sealed rows. `at` is the start of the step, None where none was requested."""
 
     at: datetime | None
     key: GroupKey

@@ -23,7 +23,7 @@ _LABELS: Final[Mapping[GroupBy, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """Sums over the observed time; `utilisation` None when no time was observed."""
+    """The usage of a group, as sums over the observed time. `utilisation` is None if no time was observed."""
 
     inferences: int
     # Of language models: those of prompts and generated ones together.

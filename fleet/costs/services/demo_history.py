@@ -27,7 +27,7 @@ _CENTS: Final = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class PastNode:
-    """`uid` is that of a node that exists; empty: it is made up like its hours."""
+    """A node of the demo's history. `uid` is that of a node that exists; empty: it is made up like its hours."""
 
     name: str
     instance_type: str

@@ -18,8 +18,8 @@ _NODES: Final = "demo-"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`peak_requests` of its busiest hour; 0 is one that nobody calls. `wait_us` is what a request waits in the queue
-    before the `mean_us` that it would take otherwise.
+    """A sample deployment. `peak_requests` are those of its busiest hour; 0 means that nobody calls it. `wait_us`
+    is what a request waits in the queue before the `mean_us` that it would take otherwise.
     """
 
     name: str

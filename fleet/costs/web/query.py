@@ -42,7 +42,7 @@ _LAST_PAGE = 2000
 
 @dataclass(frozen=True, slots=True)
 class CostQuery:
-    """Hours that start in [start, end), UTC. `range_name` is empty for custom dates."""
+    """A query of costs: Hours that start in [start, end), UTC. `range_name` is empty for custom dates."""
 
     range_name: str
     start: datetime

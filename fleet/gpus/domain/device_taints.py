@@ -18,7 +18,9 @@ _DESCRIBED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DeviceTaint:
-    """`since` as Kubernetes writes it, or empty. `rule` names the DeviceTaintRule; empty: it is the driver's."""
+    """A taint of a device. `since` as Kubernetes writes it, or empty. `rule` names the DeviceTaintRule; empty: it
+    is the driver's.
+    """
 
     key: str
     value: str

@@ -17,7 +17,9 @@ Counters = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`gpu` names the physical GPU that it is, or is a slice of. `kind` is gpu or mig, `profile` of a slice."""
+    """A device of a DRA driver. `gpu` names the physical GPU that it is, or is a slice of. `kind` is gpu or mig,
+    `profile` of a slice.
+    """
 
     name: str
     pool: str

@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`end` None means open-ended."""
+    """An interval of time. `end` None means open-ended."""
 
     start: datetime
     end: datetime | None = None

@@ -29,7 +29,7 @@ LABELS: Final = (*_NAME_LABELS, *_COUNT_LABELS, _TYPE_LABEL)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Memory of a device in MiB, and its NeuronCores."""
+    """A Neuron product: the memory of a device in MiB, and its NeuronCores."""
 
     title: str
     memory_mib: int

@@ -23,7 +23,7 @@ class PriceKey:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`origin` is who states it: the shipped catalogue, AWS or a person."""
+    """A price of an instance type. `origin` is who states it: the shipped catalogue, AWS or a person."""
 
     id: int
     instance_type: str
@@ -65,7 +65,7 @@ def key_of(node: Node, capacity_type: str = "") -> PriceKey:
 
 
 class PriceBook:
-    """Prices of some instance types, read once."""
+    """The prices of some instance types, read once."""
 
     def __init__(self, prices: Iterable[Price]) -> None:
         self._by_key: dict[PriceKey, list[Price]] = {}

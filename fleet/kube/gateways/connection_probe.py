@@ -19,7 +19,7 @@ TLS = "TLS"
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """`ok` None: the step does not apply here, and `detail` says why."""
+    """A step of a probe. `ok` is None if the step does not apply here, and `detail` says why."""
 
     step: str
     ok: bool | None

@@ -23,8 +23,8 @@ _REFRESH_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`renew` takes the authorization that a server refused, and returns whether to retry with a
-    new one.
+    """The access to an API server. `renew` takes the authorization that a server refused, and returns whether to
+    retry with a new one.
     """
 
     configuration: Any

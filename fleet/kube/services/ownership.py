@@ -41,7 +41,9 @@ _TELLING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`unproven` names the objects that no row records. `has_history`: rows say that the portal wrote there."""
+    """The proof of who owns a namespace. `unproven` names the objects that no row records. `has_history`: rows say
+    that the portal wrote there.
+    """
 
     unproven: Sequence[str]
     has_history: bool

@@ -35,7 +35,9 @@ class ObservedSlice:
 
 @dataclass(frozen=True, slots=True)
 class DevicesOfNode:
-    """`taints` by pool and name of the device: those of the driver and of the cluster's rules."""
+    """The devices of a node. `taints` are by pool and name of the device: those of the driver and of the cluster's
+    rules.
+    """
 
     devices: Devices
     taints: dict[tuple[str, str], list[DeviceTaint]]
@@ -43,7 +45,9 @@ class DevicesOfNode:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """`memory_mib` is the part of a device that several claims share; None: all of it."""
+    """A device that a claim holds. `memory_mib` is the part of a device that several claims share; None means all
+    of it.
+    """
 
     pool: str
     device: str

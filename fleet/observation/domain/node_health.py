@@ -16,7 +16,7 @@ _GOOD: Final = re.compile(r"(?<!Not)(Ready|Healthy)$")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`is_healthy` None: the cluster does not know."""
+    """A condition of a node. `is_healthy` is None if the cluster does not know."""
 
     type: str
     status: str

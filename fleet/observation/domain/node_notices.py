@@ -26,7 +26,9 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`source` is what said so. `xid` is NVIDIA's number of the error; None: another fault, or none."""
+    """A notice about a node. `source` is what said so. `xid` is NVIDIA's number of the error; None: another fault,
+    or none.
+    """
 
     kind: NoticeKind
     title: str

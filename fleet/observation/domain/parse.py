@@ -36,7 +36,7 @@ class ObservedNode:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """`ended_at` is when its containers ended; None while it holds its resources."""
+    """A pod as observed. `ended_at` is when its containers ended; None while it holds its resources."""
 
     uid: str
     namespace: str

@@ -14,7 +14,7 @@ from portal.accounts.policy import Actor
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """`reason` and `message` are the cluster's own, empty while the pod is ready."""
+    """A pod of a workload. `reason` and `message` are the cluster's own, empty while the pod is ready."""
 
     name: str
     phase: str

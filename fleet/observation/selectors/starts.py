@@ -14,7 +14,7 @@ _MAX_STARTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`workload` is cluster, namespace and name; `seconds` by step of pod_start.STEPS."""
+    """A measured start of a pod. `workload` is cluster, namespace and name; `seconds` by step of pod_start.STEPS."""
 
     workload: tuple[int, str, str]
     instance_type: str

@@ -70,8 +70,8 @@ _NO_DEVICES = DeviceChanges([], [], [], [])
 
 
 class ClusterWatch:
-    """`start` does not block. After `stop` the writer ends within a second, and each reader with its
-    stream or with the process.
+    """The watch of one cluster. `start` does not block. After `stop` the writer ends within a second, and each
+    reader with its stream or with the process.
     """
 
     def __init__(self, cluster_id: int) -> None:

@@ -65,7 +65,7 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`effect` is to be made now; `state` to be stored before it."""
+    """A decision about a pool. `effect` is to be made now; `state` to be stored before it."""
 
     state: PoolState
     effect: Move | None = None

@@ -22,7 +22,7 @@ _CLOCK: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])|2
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Minutes of the day. One that ends no later than it starts ends on the next day."""
+    """A window in minutes of the day. One that ends no later than it starts ends on the next day."""
 
     start: int
     end: int
@@ -45,8 +45,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class OfficeHours:
-    """`days` are Monday to Sunday; None: closed all day. `closed_size` is what stays outside of them: nodes
-    of a node group or a static NodePool, GPUs of another NodePool's limit.
+    """The office hours of a pool. `days` are Monday to Sunday; None: closed all day. `closed_size` is what stays
+    outside of them: nodes of a node group or a static NodePool, GPUs of another NodePool's limit.
     """
 
     days: tuple[Window | None, ...]

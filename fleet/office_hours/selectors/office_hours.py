@@ -18,7 +18,9 @@ from portal.core.leases import Backlog
 
 @dataclass(frozen=True, slots=True)
 class KeptHours:
-    """`is_open` is what was last done; `next_edge_at` when it opens or closes next."""
+    """The office hours of a pool as people read them. `is_open` is what was last done; `next_edge_at` when it opens
+    or closes next.
+    """
 
     row: PoolOfficeHours
     hours: OfficeHours

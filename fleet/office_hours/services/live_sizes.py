@@ -15,7 +15,7 @@ from fleet.office_hours.domain.sizes import PoolKind, Size
 
 @dataclass(frozen=True, slots=True)
 class LiveSize:
-    """`is_busy`: AWS is updating the group, so that it cannot be scaled now."""
+    """The size of a pool now. `is_busy` is true while AWS is updating the group, so that it cannot be scaled now."""
 
     size: dict[str, Any]
     is_busy: bool = False

@@ -44,7 +44,7 @@ COLUMNS: Final = (
 
 
 class RowProblem(Exception):
-    """`column` cannot be read; the message says what to write."""
+    """A row of a price list is invalid: `column` cannot be read; the message says what to write."""
 
     def __init__(self, column: str, message: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class PriceRow:
-    """`hardware` None: to be taken from what is known of the type."""
+    """A row of a price list. `hardware` None means that it is taken from what is known of the type."""
 
     instance_type: str
     region: str

@@ -28,7 +28,7 @@ class AwsUnavailable(Exception):
 
 
 class AwsPrices:
-    """Prices of a region, read with the portal's own role or one that it assumes."""
+    """The prices of a region, read with the portal's own role or one that it assumes."""
 
     def __init__(self, region: str, role_arn: str = "") -> None:
         try:

@@ -30,7 +30,7 @@ class PriceFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """`nodes` is the number of present nodes that cost this price."""
+    """A price in the list. `nodes` is the number of present nodes that cost this price."""
 
     price: Price
     nodes: int

@@ -40,7 +40,7 @@ _FIELDS: Final = ("usd_per_hour_amount", "source", "origin", *price_rows.HARDWAR
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """`unpriced` are the types without a price in the file."""
+    """The result of loading a price list. `unpriced` are the types without a price in the file."""
 
     prices: int
     new: int

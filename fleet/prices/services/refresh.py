@@ -42,7 +42,7 @@ _SPOT_SOURCE: Final = "AWS spot price history, mean of 24 h over all zones"
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """`problems` name what could not be read; the rest was."""
+    """The result of a refresh. `problems` name what could not be read; the rest was."""
 
     new: int
     problems: tuple[str, ...]

@@ -197,7 +197,7 @@ def _line(row: ListedPrice, sources: Sequence[str]) -> PriceLine:
 
 @dataclass(frozen=True, slots=True)
 class UnpricedType:
-    """Nodes that share a missing price."""
+    """An instance type whose nodes share a missing price."""
 
     key: prices.PriceKey
     nodes: tuple[str, ...]

@@ -32,7 +32,9 @@ MJ_PER_KWH: Final = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class PodEnergy:
-    """`covered_ms` is the GPU time that was measured: an hour of half a GPU is 1,800,000."""
+    """The energy of a pod in an hour. `covered_ms` is the GPU time that was measured: an hour of half a GPU is
+    1,800,000.
+    """
 
     energy_mj: int
     covered_ms: int

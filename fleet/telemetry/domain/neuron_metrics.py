@@ -26,7 +26,9 @@ class NotNeuron(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NeuronUse:
-    """`busy_cores` is the sum of the cores' utilisation, each 0 to 1; memory is that of the devices."""
+    """The use of a node's Neuron devices. `busy_cores` is the sum of the cores' utilisation, each 0 to 1; memory is
+    that of the devices.
+    """
 
     busy_cores: float
     memory_mib: int

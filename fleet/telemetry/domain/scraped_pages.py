@@ -30,7 +30,7 @@ _ESCAPED: Final = {ord("\\"): r"\\", ord('"'): r"\"", ord("\n"): r"\n"}
 
 @dataclass(frozen=True, slots=True)
 class ScrapedPage:
-    """`at` is the Unix time of the scrape."""
+    """A page that Prometheus scraped. `at` is the Unix time of the scrape."""
 
     at: float
     text: str

@@ -31,7 +31,7 @@ class WorkloadKey:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Sums over the minutes since `since`. A missing Traffic means not known, not idle."""
+    """The traffic since `since`, as sums over the minutes. A missing Traffic means unknown, not idle."""
 
     since: datetime
     success: int
@@ -41,8 +41,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedGpus:
-    """`usd_per_hour_amount` is None if the price of any node is not known. `ending` is the part of it that ends by
-    itself.
+    """The GPUs that are held now, and their price. `usd_per_hour_amount` is None if the price of any node is not
+    known. `ending` is the part of it that ends by itself.
     """
 
     gpus: Decimal

@@ -17,7 +17,7 @@ _DAY = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class DayTraffic:
-    """`seconds` are those of the minutes in which a pod was read."""
+    """The traffic of a day. `seconds` are those of the minutes in which a pod was read."""
 
     requests: int
     failures: int

@@ -23,7 +23,9 @@ _SUMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTraffic:
-    """`seconds`: of the minutes in which a pod was read; of a whole hour 3600. `observed_ms` is pod time."""
+    """The traffic of a workload. `seconds` are those of the minutes in which a pod was read; 3600 for a whole hour.
+    `observed_ms` is pod time.
+    """
 
     seconds: int
     success: int

@@ -35,7 +35,9 @@ class Stood:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPeak:
-    """`since` is when the workload was registered for the revision of which it was measured."""
+    """The highest GPU memory use of a workload. `since` is when the workload was registered for the revision of
+    which it was measured.
+    """
 
     mib: int
     since: datetime

@@ -21,8 +21,8 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True, slots=True)
 class ReadingSum:
-    """`labels` of the workloads in the requested order; empty where the sum is of a team. `cluster_name`
-    is empty where it is not.
+    """A sum of readings. `labels` are those of the workloads in the requested order, empty for the sum of a team.
+    `cluster_name` is empty otherwise.
     """
 
     team_slug: str

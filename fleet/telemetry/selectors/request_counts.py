@@ -13,7 +13,7 @@ from fleet.telemetry.domain.histograms import Histogram
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle.
+    """The request counts of some pods. `observed_ms` is pod time; 0 with 0 requests means not known, not idle.
 
     Of the pod time, `busy_ms` were spent executing. The sums of durations are over successes.
     """

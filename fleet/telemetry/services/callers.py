@@ -40,8 +40,8 @@ _NOT_COUNTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CountedDeployment:
-    """`callers` by the client that the gateway names: keys of one caller count together. `new_clients` got
-    their keys a moment ago.
+    """A deployment whose callers are counted. `callers` by the client that the gateway names: keys of one caller
+    count together. `new_clients` got their keys a moment ago.
     """
 
     team_slug: str

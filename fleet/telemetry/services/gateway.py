@@ -25,8 +25,8 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class GatewayReading:
-    """`counts` by Service and proxy. `problem` says why there are none; with `is_countable` False
-    because nothing counts there, else because it could not be read this time.
+    """A reading of a gateway's metrics. `counts` by Service and proxy. `problem` says why there are none; with
+    `is_countable` False because nothing counts there, else because it could not be read this time.
     """
 
     counts: Mapping[str, Mapping[str, Passed]] = field(default_factory=dict)
