@@ -54,7 +54,7 @@ class ApproverRights:
 
     @property
     def one_person(self) -> frozenset[int]:
-        """Ids of the accounts that count as one person with this one."""
+        """The ids of the accounts that count as one person with this one."""
         return self._people[self._actor.pk]
 
     @cached_property

@@ -157,7 +157,7 @@ class AccountHolder(Leased):
 
     @property
     def ends_at(self) -> datetime:
-        """When both count as two people again."""
+        """The time when both count as two people again."""
         return self.at + HELD_FOR
 
     def __str__(self) -> str:

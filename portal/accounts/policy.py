@@ -136,7 +136,9 @@ def _require_another(
 
 
 def require_entitled(actor: Actor, action: Action) -> None:
-    """Whatever the role: a service account does only what its scopes can be, a token what its scopes are."""
+    """Require that the actor is entitled, whatever the role: a service account does only what its scopes can be, a
+    token what its scopes are. Raises Forbidden.
+    """
     if isinstance(actor, System):
         return
     needed = SCOPES[action]

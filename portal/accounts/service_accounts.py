@@ -51,7 +51,7 @@ class ServiceAccount:
 
     @property
     def known_to(self) -> list[str]:
-        """Deactivated people who were shown a token that still works."""
+        """The deactivated people who were shown a token that still works."""
         makers = [row.made_by for row in self.tokens if row.made_by and not row.made_by.is_active]
         return sorted({maker.username for maker in makers})
 

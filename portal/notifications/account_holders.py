@@ -91,7 +91,7 @@ def _told(hold: AccountHolder) -> QuerySet[User]:
 
 
 def _mail(people: list[User], message: Message) -> None:
-    """Directly, whatever channels they have. Raises NotSent."""
+    """Mail the people directly, whatever channels they have. Raises NotSent."""
     if not links.can_mail():
         return
     for person in people:

@@ -59,7 +59,7 @@ class AdminPage:
     def answer(
         self, request: HttpRequest, action: Callable[[], object], message: str
     ) -> HttpResponse:
-        """Do it, and say so; or why it is refused in this state."""
+        """Run an action, and show `message`, or why it is refused in this state."""
         try:
             action()
         except Conflict as error:

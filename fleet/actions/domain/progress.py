@@ -37,7 +37,7 @@ class Progress:
 
     @property
     def left(self) -> int:
-        """Pods that left the node."""
+        """The number of pods that left the node."""
         return self.pods - self.remaining
 
     def to_json(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _AN_UPDATE: Final = timedelta(hours=2)
 
 
 def _keep(action: FleetAction) -> Outcome:
-    """Nothing is taken back: nodes may have started or ended already."""
+    """End a cancellation without taking anything back: nodes may have started or ended already."""
     message = "What was applied stays. Request another change to restore it."
     return outcomes.done(message)
 

@@ -100,7 +100,7 @@ def advance_end(action: FleetAction) -> Outcome:
 
 
 def revert(action: FleetAction) -> Outcome:
-    """They are set in one step, so there is nothing half done."""
+    """End a cancellation. Office hours are set in one step, so there is nothing half done."""
     return outcomes.done("Nothing was changed.")
 
 

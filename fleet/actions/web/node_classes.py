@@ -86,7 +86,7 @@ class NewNodeClassForm(NodeClassForm):
 @require_GET
 @people_only
 def classes_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    """A part of the list of node pools: it asks the cluster, so the page loads it separately."""
+    """Show the node classes, a part of the list of node pools: it asks the cluster, so the page loads it separately."""
     cluster = clusters.get_cluster(cluster_id)
     context: dict[str, Any] = {
         "cluster": cluster,

@@ -100,7 +100,7 @@ class DrainPreview:
 
     @property
     def held(self) -> int | None:
-        """Budgets that would keep the drain waiting; None: not known."""
+        """The budgets that would keep the drain waiting. None if they are unknown."""
         if self.budgets is None or any(row.hold is Hold.UNKNOWN for row in self.budgets):
             return None
         return sum(1 for row in self.budgets if row.hold in (Hold.REFUSES, Hold.CONFLICTS))

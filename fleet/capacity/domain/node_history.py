@@ -119,7 +119,7 @@ def _order(line: Line) -> tuple[int, int, str]:
 def use_of(
     at: datetime, held: Mapping[int | None, int], measured: Mapping[int, Measured]
 ) -> GpuUse:
-    """`held`: GPU milliseconds by workload, None for pods without one."""
+    """Return the GPU use at a time. `held` are GPU milliseconds by workload, None for pods without one."""
     total = sum(held.values())
     known: list[tuple[float, int]] = []
     sources: set[str] = set()

@@ -40,7 +40,9 @@ class ClusterCapacity:
 
 
 def read(*, cluster_id: int, instance_types: Collection[str] = ()) -> ClusterCapacity:
-    """`instance_types`: of these types only, without reading the nodes of others."""
+    """Read the capacity of a cluster. `instance_types` limits it to these types, without reading the nodes of
+    others.
+    """
     if not instance_types:
         spaces = node_spaces.list_spaces(cluster_id)
         return ClusterCapacity(spaces, _shares_of(cluster_id, spaces, _kinds_of(spaces)))
@@ -114,7 +116,9 @@ def _requestable(spaces: Sequence[NodeSpace]) -> list[str]:
 
 
 def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
-    """Shared and MIG resources are requested one at a time: more units give no larger share."""
+    """Return the numbers of units that a pod may request. Shared and MIG resources are requested one at a time:
+    more units give no larger share.
+    """
     largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
     if resource == neuron.DEVICE:
         return neuron.sizes(spaces[0].node.instance_type, largest)
@@ -129,7 +133,9 @@ def _claimable(spaces: Sequence[NodeSpace]) -> list[DeviceRequest]:
 
 
 def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[int]:
-    """Slices one at a time, as those of the device plugin."""
+    """Return the numbers of devices that a pod may claim. Slices are claimed one at a time, as those of the device
+    plugin.
+    """
     largest = max(space.claimable.most(request) for space in spaces)
     if request.kind == devices.MIG:
         return [1] if largest else []

@@ -59,7 +59,7 @@ class ReplicaSize:
 
     @property
     def types(self) -> str:
-        """ "g5.xlarge or g6.xlarge"."""
+        """The instance types for people, such as "g5.xlarge or g6.xlarge"."""
         return " or ".join(self.instance_types)
 
     @property
@@ -70,7 +70,7 @@ class ReplicaSize:
 
 
 def describe_short(names: Sequence[str], gpu_resource: str) -> str:
-    """ "GPU or memory"; of Neuron devices "Neuron devices or memory"."""
+    """Describe the missing resources: "GPU or memory"; "Neuron devices or memory" for Neuron devices."""
     own = "Neuron devices" if gpu_resource == neuron.DEVICE else GPU
     return " or ".join(own if name == GPU else name for name in names)
 

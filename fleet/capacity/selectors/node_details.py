@@ -58,7 +58,7 @@ class NodeDetails:
 
     @property
     def neuron_cores(self) -> int:
-        """NeuronCores of each device; 0: the node has GPUs."""
+        """The number of NeuronCores of each device. 0 if the node has GPUs."""
         return shares.of_node(self.node).neuron_cores
 
     @property
@@ -67,7 +67,7 @@ class NodeDetails:
 
     @property
     def reserved_by(self) -> tuple[str, ...]:
-        """Taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
+        """The taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
         node = self.node
         return node_taints.reserved_by(
             self.taints, gpu_product=node.gpu_product, capacity_type=node.capacity_type

@@ -104,7 +104,7 @@ def _holders(node: Node, claims: list[DeviceClaim], actor: Actor) -> dict[int, D
 
 
 def _holder(claim: DeviceClaim, pod: Pod | None, slugs: set[str] | None) -> DeviceHolder:
-    """`slugs` None: all teams are visible."""
+    """Return the holder of a claim. `slugs` None means that all teams are visible."""
     workload = pod.workload if pod else None
     team = workload.team.slug if workload else ""
     if team and slugs is not None and team not in slugs:

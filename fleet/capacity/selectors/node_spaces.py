@@ -49,7 +49,7 @@ class NodeSpace:
 
     @property
     def is_usable(self) -> bool:
-        """A node that is cordoned or not ready has nothing free."""
+        """Whether the node is ready and not cordoned. Otherwise it has nothing free."""
         return self.node.is_ready and self.node.is_schedulable
 
     @property
@@ -76,7 +76,7 @@ class NodeSpace:
         return self.claimable.units(request, self.taken_devices) if self.is_usable else 0
 
     def room(self, resource: str, claim: DeviceRequest | None = None) -> NodeRoom:
-        """`claim`: of the devices that it selects, instead of the resource."""
+        """Return the room for pods that request the resource or, with `claim`, devices that it selects."""
         allocatable = self.node.allocatable
         whole, free = units_of(self.node, resource), self.free.get(resource, 0)
         if claim is not None:

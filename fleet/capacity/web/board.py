@@ -212,7 +212,7 @@ def _pool(
 
 
 def _map_level(node: NodeSummary) -> int:
-    """0 and 4 are exact: nothing, and everything, is held."""
+    """Return the level of a node on the map. 0 and 4 are exact: nothing, and everything, is held."""
     if not node.free_ppm:
         return _LEVELS - 1
     held = node.gpu_count * GPU_PPM - node.free_ppm

@@ -150,7 +150,7 @@ class Capabilities:
 
     @property
     def api_server_cidrs(self) -> tuple[str, ...]:
-        """A block for each of its addresses; empty where they are not known."""
+        """The CIDR block of each of the API server's addresses. Empty if they are unknown."""
         return tuple(str(ipaddress.ip_network(address)) for address in self.api_servers or ())
 
     @property
@@ -164,14 +164,14 @@ class Capabilities:
 
     @property
     def engines(self) -> list[str] | None:
-        """Engines that the cluster offers; None until it was probed."""
+        """The engines that the cluster offers. None until it was probed."""
         if not self.features:
             return None
         return [engine for engine in ENGINE_NEEDS if self.offers_engine(engine).ok]
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each feature that is missing or not known."""
+        """The notes: one sentence for each feature that is missing or unknown."""
         if not self.features:
             return []
         notes = [

@@ -38,8 +38,8 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """A Karpenter node pool. `gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now. The other
-    limits and counts are those of Neuron devices.
+    """A Karpenter node pool. `gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now.
+    `neuron_limit` and `neuron_devices` are the same for Neuron devices.
     """
 
     name: str
@@ -92,7 +92,9 @@ def check_start(
     gpus: int,
     resource: str = WHOLE,
 ) -> NodeStart:
-    """`capacity` is on-demand (also what is reserved), spot or any; `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
+    """Check whether a pool can start the nodes. `capacity` is on-demand (also what is reserved), spot or any;
+    `gpus` is how many GPUs, or Neuron devices by `resource`, are needed.
+    """
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"

@@ -66,7 +66,7 @@ class NodeLabels:
 
     @property
     def spot(self) -> tuple[tuple[str, str], ...]:
-        """Labels of spot nodes, with their values."""
+        """The labels of spot nodes, with their values."""
         return _SPOT_LABELS[self.provisioner]
 
     def problem_with(self, labels: Iterable[str]) -> str:

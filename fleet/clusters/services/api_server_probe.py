@@ -27,7 +27,9 @@ def read_addresses(client: KubeClient) -> tuple[str, ...] | None:
 
 
 def read_pod_proxy(client: KubeClient, networks: Sequence[str]) -> Feature:
-    """`networks` are the API server networks of the serving policy; without any its own addresses are admitted."""
+    """Check whether network policies admit the API server. `networks` are the API server networks of the serving
+    policy; without any its own addresses are admitted.
+    """
 
     def check() -> Feature:
         try:

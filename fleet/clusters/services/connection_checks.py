@@ -84,8 +84,8 @@ def _used_namespaces(cluster_id: int) -> list[str]:
 
 
 def _granted_namespaces(client: KubeClient, denied: Iterable[tuple[Permission, str]]) -> list[str]:
-    """Before the first workload: namespaces of teams where a permission is granted that is not granted
-    cluster-wide. A team that does not use the cluster has none.
+    """Return the namespaces of teams where a permission is granted that is not granted cluster-wide, before the
+    first workload. A team that does not use the cluster has none.
     """
     per_team = next((pair for pair in denied if pair[0].is_per_team), None)
     if per_team is None:

@@ -40,7 +40,7 @@ class Proxy:
     path: str
 
     def read(self, client: KubeClient, *, only: str) -> str:
-        """Its metrics. `only` is a regular expression of Envoy's own names, which a proxy may ignore."""
+        """Read the proxy's metrics. `only` is a regular expression of Envoy's own names, which a proxy may ignore."""
         path = f"{self.path}?{urlencode({'filter': only})}"
         return client.proxy_get(self.namespace, self.pod, self.port, path, seconds=_PROXY_SECONDS)
 
@@ -92,7 +92,7 @@ def _read_supported(
     feature: str,
     why_not: str,
 ) -> Feature:
-    """`why_not` follows the name of the class."""
+    """Return whether the GatewayClass supports the feature. `why_not` follows the name of the class."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
@@ -115,7 +115,9 @@ def _read_supported(
 
 
 def read_proxies(client: KubeClient, gateway: tuple[str, str], allowed: Sequence[str]) -> Feature:
-    """Network policies name namespaces, and a Gateway's proxies may run in another one than it."""
+    """Check whether network policies admit the Gateway's proxies: policies name namespaces, and proxies may run in
+    another one than their Gateway.
+    """
     own, name = gateway
 
     def check() -> Feature:

@@ -35,8 +35,8 @@ class Cover:
 
 
 def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
-    """The last day counts as whole where the period lasts until now: an hour that starts later has not
-    ended, so it is not sealed.
+    """Cut a period into whole days and the spans of hours beside them. The last day counts as whole if the period
+    lasts until now: an hour that starts later has not ended, so it is not sealed.
     """
     first, last = _ceil(start), (_ceil(end) if end > now - HOUR else _floor(end))
     if first >= last:
@@ -58,9 +58,10 @@ def four_hours_in(
 
 
 def cover(days: Days, *, today: date, may_take_off: bool) -> Cover:
-    """A month that lasts until today or later is whole from its first day on: no later hour of it is sealed.
+    """Cover days by whole months. A month that lasts until today or later is whole from its first day on: no later
+    hour of it is sealed.
 
-    `may_take_off`: where fewer days of a month are outside than inside, the month is read and they are taken off.
+    With `may_take_off`, a month of which fewer days are outside than inside is read, and those are taken off.
     """
     first, last = days
     begin = first if first.day == 1 else _next_month(first)

@@ -71,7 +71,7 @@ class Spend:
 
     @property
     def total_amount(self) -> Decimal:
-        """All allocated costs, sealed and estimated, without idle."""
+        """The allocated costs, sealed and estimated, without idle."""
         return self.allocated_amount + self.estimated_amount
 
 
@@ -104,7 +104,7 @@ class GroupKey(NamedTuple):
 
     @property
     def label(self) -> str:
-        """ "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
+        """The label of the row: "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
         if self.is_others:
             return "others"
         if self.is_idle:
@@ -199,7 +199,7 @@ class CostRow:
 
     @property
     def has_unpriced_hours(self) -> bool:
-        """Its amount is too low until their price is known."""
+        """Whether some hours have no known price. The amount is too low until it is known."""
         return self.unpriced_gpu_hours > 0
 
     @property
@@ -209,7 +209,7 @@ class CostRow:
 
     @property
     def change_ratio(self) -> float | None:
-        """0.12 means 12% more than in the previous period; None without a previous amount, and where a price
+        """The change from the previous period: 0.12 means 12% more. None without a previous amount, and if a price
         is missing now.
         """
         if not self.previous_amount or self.has_unpriced_hours:

@@ -25,12 +25,12 @@ class UnitPrice:
 
     @property
     def amount(self) -> Decimal:
-        """Exact also for too few."""
+        """The price of one unit in dollars, exact also for too few."""
         return (self.spent_amount * self.unit / self.count).quantize(_MICRO)
 
     @property
     def is_of_too_few(self) -> bool:
-        """Less than one unit: its price would be that of things that nobody counted."""
+        """Whether less than one unit was counted: the price would be that of things that nobody counted."""
         return self.count < self.unit
 
     @property

@@ -121,7 +121,7 @@ def _difference(one: UnusualDay) -> Decimal:
 
 
 def _written(one: UnusualDay) -> list[str]:
-    """Text, so that a process of another release can read it."""
+    """Return a day as text, so that a process of another release can read it."""
     anomaly = one.anomaly
     values = (anomaly.day.isoformat(), str(anomaly.amount), str(anomaly.usual_amount))
     return [one.team_slug, one.deployment, *values]

@@ -43,7 +43,7 @@ class LedgerFilter:
         return {name: value for name, value in pairs.items() if value}
 
     def rows(self, team_slugs: Collection[str] | None) -> QuerySet[LedgerRow]:
-        """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
+        """Return the matching rows. `team_slugs` None means the whole fleet, including unattributed pods and idle."""
         rows = LedgerRow.objects.filter(hour__gte=self.start, hour__lt=self.end)
         if team_slugs is not None:
             rows = rows.filter(team_slug__in=team_slugs).exclude(IDLE)

@@ -87,7 +87,7 @@ def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | N
 
 
 def sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> list[OpenSum]:
-    """A group may come several times."""
+    """Return the sums by group. A group may come several times."""
     live = [_sum_of(entry, group_by) for entry in entries_in(unsealed, scope)]
     return [*live, *_kept_sums(unsealed, scope, group_by)]
 

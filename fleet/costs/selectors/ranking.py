@@ -71,7 +71,7 @@ class Ranking:
 
     @property
     def is_unpriced(self) -> bool:
-        """No group has a price."""
+        """Whether no group has a price."""
         count = self.held_count + len(self.idle)
         return 0 < count == self.unpriced_count + sum(one.is_unpriced for one in self.idle)
 
@@ -158,7 +158,7 @@ def _parts(
 
 
 def _part(rows: QuerySet[Any, Any], template: str) -> Iterator[_Part]:
-    """Nothing for a query that the ORM knows to be empty."""
+    """Yield the SQL of a query. Yields nothing for a query that the ORM knows to be empty."""
     try:
         sql, params = rows.query.sql_with_params()
     except EmptyResultSet:

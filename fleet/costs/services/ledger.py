@@ -59,7 +59,7 @@ def seal_due() -> list[datetime]:
 
 
 def correct_late() -> int:
-    """Adjust hours that were sealed before a late observation; return the number of rows added."""
+    """Adjust hours that were sealed before a late observation. Returns the number of rows added."""
     now = clock.now()
     recent = GpuLease.objects.filter(changed_at__gte=now - _CORRECT_WITHIN)
     late: dict[int, set[datetime]] = defaultdict(set)
@@ -79,7 +79,7 @@ def correct_late() -> int:
 
 
 def price_late() -> int:
-    """Adjust hours sealed without a price that is known now; return the number of rows added."""
+    """Adjust hours sealed without a price that is known now. Returns the number of rows added."""
     added = 0
     for cluster in Cluster.objects.filter(nodes__unpriced_hours__isnull=False).distinct():
         for hour, nodes in unpriced.hours_with_a_price(cluster, max_hours=_HOURS_PER_RUN).items():

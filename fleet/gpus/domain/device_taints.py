@@ -56,7 +56,7 @@ class TaintedGpu:
 
     @property
     def reason(self) -> str:
-        """ "gpu-0: xid=79:NoExecute by the driver"."""
+        """The taints of the GPU's devices, such as "gpu-0: xid=79:NoExecute by the driver"."""
         if self.is_withdrawn:
             return "the driver took its ResourceSlices away"
         tainted = [part for part in self.parts if part.taints]
@@ -140,7 +140,9 @@ def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
 def blocked(
     tainted: Iterable[TaintedGpu], held: Collection[tuple[str, str]], *, at_most: int
 ) -> list[Blocked]:
-    """`at_most` GPUs: those of the node that a device plugin does not offer, whatever their taints are."""
+    """Return the blocked GPUs, at most `at_most`: those of the node that a device plugin does not offer, whatever
+    their taints are.
+    """
     blocked_parts = [Blocked(one.blocked_ppm(held), one.reason) for one in tainted]
     return [one for one in blocked_parts if one.ppm][: max(0, at_most)]
 

@@ -139,7 +139,7 @@ class _Push:
         return [(index, place) for place, manifest in manifests if manifest["kind"] not in _FIRST]
 
     def each(self, places: Sequence[_Place]) -> None:
-        """One after another, until one is refused."""
+        """Apply the objects one after another, until one is refused."""
         for index, place in places:
             if index in self._errors:
                 return

@@ -219,7 +219,7 @@ class Writer:
         return None
 
     def _check_unclaimed(self, name: str, live: Json) -> ClusterError | None:
-        """A namespace from before the identity is taken over if the rows record all that is in it."""
+        """Check a namespace from before the identity, which is taken over if the rows record all that is in it."""
         try:
             items = [item for kind in _TELLING for item in self._list(kind, name)]
         except ClusterError as error:

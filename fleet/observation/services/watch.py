@@ -100,7 +100,9 @@ class ClusterWatch:
         self._writer.join(seconds)
 
     def is_well(self) -> bool:
-        """A thread that ended by a fault of ours is not started again: its kind would stay unwatched until a restart."""
+        """Return whether all threads run. One that ended by the portal's fault is not started again: its kind would
+        stay unwatched until a restart.
+        """
         return all(thread.is_alive() for thread in (self._writer, *self._readers))
 
     def _follow(self, kind: ResourceType) -> None:

@@ -66,7 +66,7 @@ class LanguagePage:
 
     @property
     def counters(self) -> Counters:
-        """Requests, their times and tokens, as the language model's own server counts them."""
+        """The requests, their times and tokens, as the language model's own server counts them."""
         finished = self._count_finished()
         served = int(sum(n for reason, n in finished.items() if reason not in _NOT_SERVED))
         # A failed stream counts as an error of the engine only, a refused request as one of HTTP only.
@@ -84,7 +84,7 @@ class LanguagePage:
 
     @property
     def tokens(self) -> Counters:
-        """Tokens alone, without requests: Triton counts those itself."""
+        """The tokens alone, without requests: Triton counts those itself."""
         names = self._names
         return Counters(
             prompt_tokens=int(self._sums[names.prompt_tokens]),
@@ -106,7 +106,7 @@ class LanguagePage:
 
     @property
     def kv_cache_usage(self) -> float | None:
-        """0..1, of the fullest engine: the one that preempts first."""
+        """The KV cache usage, 0..1, of the fullest engine: the one that preempts first."""
         for name in self._names.cache_usage:
             known = [n for n in self._groups.get(name, {}).values() if exposition.is_known(n)]
             if known:
@@ -115,7 +115,7 @@ class LanguagePage:
 
     @property
     def first_token_times(self) -> Histogram | None:
-        """Seconds until the first token; None where the server has no such histogram."""
+        """The seconds until the first token. None if the server has no such histogram."""
         return dict(sorted(self._first_tokens.items())) or None
 
     def _gauge(self, name: str) -> int | None:

@@ -42,7 +42,9 @@ class Target:
 
     @property
     def is_of_workload(self) -> bool:
-        """False for a pod that still ends of an earlier revision with the name of its workload."""
+        """Whether the pod is of its workload's revision. False for one of an earlier revision with the same name
+        that still ends.
+        """
         return self.created_at > self.registered_at - _CLOCK_DIFFERENCE
 
 

@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.server.graph.answer(body, self._headers()))
 
     def _headers(self) -> list[tuple[str, str]]:
-        """Named as Go writes them, which ends a part at each hyphen."""
+        """Return the headers named as Go writes them, which ends a part at each hyphen."""
         return [
             ("-".join(map(str.capitalize, name.split("-"))), value)
             for name, value in self.headers.items()

@@ -104,7 +104,7 @@ class LogReader:
 
     @property
     def is_full(self) -> bool:
-        """No more may be sent."""
+        """Whether no more may be sent."""
         return self._left == 0
 
     def next(self, lines: Sequence[LogLine], *, is_last: bool) -> bytes:

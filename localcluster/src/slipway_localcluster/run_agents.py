@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _watched(connection: Connection) -> tuple[Kind, ...]:
-    """Policies, and the Secrets that they name, where the cluster has the kind."""
+    """Return the kinds to watch, with policies, and the Secrets that they name, if the cluster has the kind."""
     watched: tuple[Kind, ...] = _WATCHED
     for first, others in _POLICIES.items():
         for kind in (first, *others):

@@ -231,7 +231,7 @@ class Store:
             return self._revision
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
-        """`listener(revision)` runs in the writing thread after each write; it must not block."""
+        """Add a listener: `listener(revision)` runs in the writing thread after each write; it must not block."""
         self._listeners.append(listener)
 
     def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:

@@ -133,7 +133,9 @@ def _save(user: User, action: AuditAction, *, reason: str = "", besides: str | N
 
 
 def _record_holder(link: PasswordLink) -> None:
-    """Both when an admin makes the link and when it is used: who has it can act as the person from either on."""
+    """Record who can act as the person. Called when an admin makes the link and when it is used: who has it can do
+    so from either on.
+    """
     four_eyes.record(
         account=link.user,
         holder_id=link.created_by_id,

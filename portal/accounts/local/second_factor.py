@@ -187,7 +187,9 @@ def _remove(actor: Actor, person: User, reason: str) -> None:
 
 
 def _use_code(user: User, code: str) -> bool:
-    """The step is written by compare-and-swap, so that of two sign-ins with one code the first wins."""
+    """Use a code of the app. The step is written by compare-and-swap, so that of two sign-ins with one code the
+    first wins.
+    """
     row = Authenticator.objects.filter(user=user).exclude(confirmed_at=None).first()
     step = _step_of(row, code) if row else None
     if row is None or step is None:

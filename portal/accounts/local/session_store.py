@@ -27,7 +27,7 @@ class SessionStore(DatabaseStore):
     person: User | None = None
 
     def __init__(self, session_key: str | None = None) -> None:
-        """PostgreSQL refuses NUL, which a cookie may hold."""
+        """Treat a key with NUL as none: PostgreSQL refuses NUL, which a cookie may hold."""
         super().__init__(None if session_key and "\0" in session_key else session_key)
 
     @classmethod

@@ -130,7 +130,7 @@ class _Client(OpenIDConnectProvider):  # type: ignore[misc]  # allauth has no ty
     oauth2_adapter_class = _Adapter
 
     def get_oauth2_adapter(self, request: HttpRequest) -> _Adapter:
-        """The same each time, so that discovery is read once per request."""
+        """Return the same adapter each time, so that discovery is read once per request."""
         if not hasattr(self, "_adapter"):
             self._adapter = _Adapter(request, self.app.provider_id)
         return self._adapter

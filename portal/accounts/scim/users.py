@@ -133,7 +133,7 @@ def _require_user_name(fields: Mapping[str, Any]) -> str:
 
 
 def _deleted(provider: Provider, external_id: str) -> ProvisionedPerson | None:
-    """The same person again: by the provider's identifier, never by a name that others may get."""
+    """Find the same person among deleted ones, by the provider's identifier, never by a name that others may get."""
     if not external_id:
         return None
     rows = ProvisionedPerson.objects.filter(provider=provider.name, external_id=external_id)
@@ -149,7 +149,7 @@ def _new(provider: Provider, user_name: str, external_id: str) -> ProvisionedPer
 
 
 def _signed_in_before(provider: Provider, user_name: str, external_id: str) -> User | None:
-    """Whoever signed in with this very provider under that identifier, or under that name."""
+    """Find the user who signed in with this very provider under that identifier, or under that name."""
     known = Identity.objects.filter(issuer=provider.issuer).select_related("user")
     same = Q(user__username__iexact=user_name)
     if external_id and provider.provisioned_claim == "sub":
@@ -229,7 +229,7 @@ def _email(text: str) -> str:
 
 
 def _set_active(provider: Provider, row: ProvisionedPerson, *, is_active: bool) -> None:
-    """Acts on what the provider changed only: an account that an admin deactivated here stays so."""
+    """Apply only what the provider changed: an account that an admin deactivated here stays so."""
     user, reason = row.user, f"provisioning by {provider.label}"
     actor = actor_of(provider)
     if is_active == row.is_active:

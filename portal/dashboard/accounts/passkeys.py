@@ -49,7 +49,7 @@ class RemovePasskeyForm(_PasswordForm):
 @require_http_methods(["GET", "POST"])
 @people_only
 def passkey_list(request: HttpRequest, user: User) -> HttpResponse:
-    """POST adds one."""
+    """Show the passkeys. POST adds one."""
     form = NewPasskeyForm(request.POST if request.method == "POST" else None)
     codes = form.run(lambda: _add(request, user, form))
     if codes is not None:

@@ -49,7 +49,7 @@ class StateCollector:
 
 
 def _read(name: str, part: Callable[[], Iterator[Metric]]) -> list[Metric] | None:
-    """All of a part or None: half of it would look like zeros elsewhere."""
+    """Read all of a part or None: half of it would look like zeros elsewhere."""
     try:
         return list(part())
     except (DatabaseError, RedisError, OSError) as error:

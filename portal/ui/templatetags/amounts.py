@@ -36,7 +36,7 @@ class _CountedPrice(Protocol):
 
     @property
     def note(self) -> str:
-        """Why too few were counted for a price; empty for enough."""
+        """The reason why too few were counted for a price. Empty for enough."""
 
 
 @register.filter

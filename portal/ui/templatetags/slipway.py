@@ -102,7 +102,7 @@ def traffic_bar(
 
 @register.inclusion_tag("ui/tags/mini_traffic.html")
 def mini_traffic(weight: int | None, mirror: int = 0) -> dict[str, Any]:
-    """Traffic weight of the candidate, or of copies to it, in percent; None without a route."""
+    """Render the traffic weight of the candidate, or of copies to it, in percent. None means without a route."""
     part = mirror or weight or 0
     return {"weight": weight, "mirror": mirror, "part": part, "start": 100 - part}
 
@@ -199,13 +199,13 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
 
 @register.inclusion_tag("ui/tags/checks.html")
 def checks(items: Sequence[Any]) -> dict[str, Any]:
-    """Rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
+    """Render rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
     return {"items": items}
 
 
 @register.inclusion_tag("ui/tags/field.html")
 def field(bound_field: BoundField, unit: str = "") -> dict[str, Any]:
-    """Label, input with its unit, hint and error, wired together for screen readers."""
+    """Render label, input with its unit, hint and error, wired together for screen readers."""
     widget = bound_field.field.widget
     return {
         "field": bound_field,

@@ -248,7 +248,7 @@ class Push:
                 return
 
     def _guarded(self, version_id: int, work: Callable[[], bool]) -> bool:
-        """An upload that has ended meanwhile says how, instead of "wrong state"."""
+        """Say how an upload ended if it has ended meanwhile, instead of "wrong state"."""
         try:
             return work()
         except (Conflict, NotFound) as error:

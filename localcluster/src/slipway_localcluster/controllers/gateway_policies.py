@@ -78,7 +78,7 @@ class GatewayPolicies:
         }
 
     def of_gateway(self) -> GatewayAccess:
-        """Istio's policies, which name the Gateway and have no status that says whether they hold."""
+        """Return Istio's policies, which name the Gateway and have no status that says whether they hold."""
         return istio_policies.read(
             self._list(REQUEST_AUTHENTICATION), self._list(AUTHORIZATION_POLICY), self._gateway
         )

@@ -27,7 +27,9 @@ class SetSize:
 
 
 def strategy_of(deployment: JsonObject) -> Strategy:
-    """Percentages as in Kubernetes: surge rounds up, unavailable down, never both zero."""
+    """Return surge and unavailable pods, with percentages as in Kubernetes: surge rounds up, unavailable down,
+    never both zero.
+    """
     spec = deployment["spec"]
     replicas = int(spec.get("replicas", 1))
     stated = spec.get("strategy") or {}

@@ -53,7 +53,7 @@ def _client(values: Mapping[str, str], password: str) -> redis.Redis:
 
 
 def _lag(client: redis.Redis, stream: str, group: str) -> int:
-    """All that is in the stream until the group is there, as KEDA counts it."""
+    """Return the group's lag. Until the group is there, all that is in the stream counts, as in KEDA."""
     try:
         groups = client.xinfo_groups(stream)
     except redis.ResponseError as error:
