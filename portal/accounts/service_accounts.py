@@ -118,8 +118,9 @@ def _check(name: str, scopes: Collection[str]) -> None:
 
 
 def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: int) -> NewToken:
-    """Create a new token with the same scopes and lifetime; the others end after the overlap. `token_id` is the
-    newest token that the actor saw: raises Conflict if another rotation came first.
+    """Create a new token with the same scopes and lifetime; the others end after the overlap.
+
+    `token_id` is the newest token that the actor saw: raises Conflict if another rotation came first.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)

@@ -45,8 +45,9 @@ def action(
     refusals: dict[int, OpenApiResponse] = REFUSALS,
     description: str | None = None,
 ) -> type[APIView]:
-    """Return a view that calls `run` with the actor, the parameters of the path and the fields of `body`. `show`
-    turns the result into what the serializer `shown_by` shows; without one it is empty.
+    """Return a view that calls `run` with the actor, the parameters of the path and the fields of `body`.
+
+    `show` turns the result into what the serializer `shown_by` shows; without one it is empty.
     """
     attributes = {
         "run": staticmethod(run),

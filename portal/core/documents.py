@@ -77,8 +77,9 @@ def read_json(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
 
 
 def read_yaml(text: str | bytes, bounds: Bounds = YAML) -> Any:
-    """Read YAML: text, numbers, true and false, null, lists and mappings with text as keys; dates stay text. Raises
-    Unreadable.
+    """Read YAML: text, numbers, true and false, null, lists and mappings with text as keys; dates stay text.
+
+    Raises Unreadable.
     """
     content = _bytes_of(text, bounds)
     try:

@@ -37,7 +37,9 @@ def is_on() -> bool:
 @contextmanager
 def span(name: str, *, parent: str = "", attributes: Attributes | None = None) -> Iterator[None]:
     """Record a span around the block. `parent` is what `current` returned; without one it belongs to the span
-    around it. An exception marks the span as failed and is raised.
+    around it.
+
+    An exception marks the span as failed and is raised.
     """
     if not is_on():
         yield

@@ -103,8 +103,9 @@ def id_of(digest: str) -> int:
 
 
 def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
-    """Find a link. `opened` are digests of the tokens with which this session opened links. Includes used and
-    expired links, so that the page can say so. Raises NotFound and Forbidden.
+    """Find a link. `opened` are digests of the tokens with which this session opened links.
+
+    Includes used and expired links, so that the page can say so. Raises NotFound and Forbidden.
     """
     rows = DecisionLink.objects.select_related("user", "delivery__notice__team")
     link = rows.filter(pk=link_id, digest__in=opened).first()

@@ -15,8 +15,9 @@ _NAMESPACE = "http://www.w3.org/2000/svg"
 
 @functools.lru_cache(maxsize=256)
 def svg(name: str, size: int) -> SafeString:
-    """Return a decorative icon of `size` pixels, which screen readers skip. Raises KeyError if Lucide has no such
-    icon.
+    """Return a decorative icon of `size` pixels, which screen readers skip.
+
+    Raises KeyError if Lucide has no such icon.
     """
     element = ElementTree.fromstring(_archive().read(f"{name}.svg"))  # noqa: S314  of the package itself
     for node in element.iter():

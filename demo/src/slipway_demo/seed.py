@@ -82,7 +82,9 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
 
 def observe_cluster() -> None:
     """Observe the cluster once all parts are up: nobody is refused a request because what the cluster has is
-    unknown yet. Raises ClusterError if it does not answer within a minute.
+    unknown yet.
+
+    Raises ClusterError if it does not answer within a minute.
     """
     (cluster_id,) = [one.id for one in registered.list_clusters() if one.kind == "local"]
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS

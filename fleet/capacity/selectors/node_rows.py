@@ -43,8 +43,9 @@ class WorkloadName:
 
 
 def sums(node: Node, start: datetime, end: datetime, step: Step) -> list[HolderSum]:
-    """Return sealed rows in [start, end), the newest first. Two queries, because adjustments have an index of their
-    own.
+    """Return sealed rows in [start, end), the newest first.
+
+    Two queries, because adjustments have an index of their own.
     """
     at = TruncDay("hour") if step is Step.DAY else F("hour")
     original = _grouped(_rows(node).exclude(_ADJUSTMENT), at, start, end)

@@ -192,6 +192,7 @@ def manifests(
     """Return the ClusterRole and its binding. With `team_namespaces`, write access is granted only in those, and
     the gateway's proxies are read in `gateway_namespaces`, dcgm-exporter in `exporter_namespaces`. Fleet actions
     have a role of their own; with `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
+
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
     of_fleet = f"{name}-fleet"

@@ -20,7 +20,9 @@ def month_end_amount(
     ending: Iterable[EndingRate] = (),
 ) -> Decimal | None:
     """Return the amount spent so far plus the current hourly rate until the end of the month of `at` (UTC). Of the
-    rate, `ending` is the part that ends by itself, which counts until then. None if the hourly rate is unknown.
+    rate, `ending` is the part that ends by itself, which counts until then.
+
+    None if the hourly rate is unknown.
     """
     if usd_per_hour_amount is None:
         return None

@@ -73,8 +73,10 @@ def split_hour(
     until: datetime | None = None,
 ) -> list[Part]:
     """Split the hour of a node into parts by holder in order of name, then idle. Empty for a node that did not
-    exist in the hour. `until` ends an hour that is not over. Allocations outside the node's life do not count.
-    Where pods hold more than the node has, nothing is idle and the cost is split by their allocations.
+    exist in the hour.
+
+    `until` ends an hour that is not over. Allocations outside the node's life do not count. Where pods hold more
+    than the node has, nothing is idle and the cost is split by their allocations.
     """
     end = hour + HOUR if until is None else min(until, hour + HOUR)
     existed_ms = life.interval.overlap_ms(hour, end)

@@ -141,7 +141,9 @@ def estimate(
     team_slugs: Collection[str] | None = None,
 ) -> Estimate:
     """Estimate the costs so far of the unsealed hours in [start, end). With teams, of the nodes on which they held
-    GPUs, with all of the holders there. A cluster counts up to its last observation: later events are unknown.
+    GPUs, with all of the holders there.
+
+    A cluster counts up to its last observation: later events are unknown.
     """
     clusters = Cluster.objects.exclude(last_seen_at=None).exclude(pk__in=without_clusters)
     clusters = clusters.defer(*LARGE_OF_CLUSTERS)

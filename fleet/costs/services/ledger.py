@@ -115,8 +115,9 @@ def _adjust_node(facts: NodeFacts, hour: datetime, now: datetime) -> int:
 
 
 def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
-    """Return the price that the hour was sealed with. None if it had none. A price that is entered or corrected
-    later does not change an hour that was sealed with another.
+    """Return the price that the hour was sealed with. None if it had none.
+
+    A price that is entered or corrected later does not change an hour that was sealed with another.
     """
     rows = LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)
     row = rows.exclude(usd_per_hour_amount=None).order_by("pk").first()
@@ -207,8 +208,9 @@ def _each_row(
 
 
 def _sums_of(facts: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
-    """Sum the node's hour by holder, including adjustments. The sums are rounded to micro-dollars, because SQLite
-    adds decimals as floating point.
+    """Sum the node's hour by holder, including adjustments.
+
+    The sums are rounded to micro-dollars, because SQLite adds decimals as floating point.
     """
     rows = (
         LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)

@@ -20,8 +20,9 @@ class Interval:
     end: datetime | None = None
 
     def overlap_ms(self, start: datetime, end: datetime) -> int:
-        """Return the milliseconds of this interval within [start, end). Both ends are rounded to milliseconds
-        first, so that the parts of a divided interval sum to the whole.
+        """Return the milliseconds of this interval within [start, end).
+
+        Both ends are rounded to milliseconds first, so that the parts of a divided interval sum to the whole.
         """
         low = max(milliseconds(self.start), milliseconds(start))
         high = milliseconds(end)
@@ -44,8 +45,9 @@ def minute_of(at: datetime) -> datetime:
 
 
 def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """Return the UTC hours that answer for a period, which ends after it starts. Costs are known by the hour. A
-    period that lasts whole hours is moved back to the hour and keeps its length, so that the days of a zone with
+    """Return the UTC hours that answer for a period, which ends after it starts. Costs are known by the hour.
+
+    A period that lasts whole hours is moved back to the hour and keeps its length, so that the days of a zone with
     half hours follow each other without a gap or overlap. Any other is widened to the hours that it touches.
     """
     first = hour_of(start)

@@ -79,9 +79,10 @@ def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:
 
 
 def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:
-    """Return one share of each size for a request of this capacity type, in the order of `shares`. The price is
-    that of the requested capacity type, or unknown. For a request of any type, the on-demand price is the upper
-    bound, and all nodes count.
+    """Return one share of each size for a request of this capacity type, in the order of `shares`.
+
+    The price is that of the requested capacity type, or unknown. For a request of any type, the on-demand price is
+    the upper bound, and all nodes count.
     """
     by_size: dict[tuple[str, str, int], list[GpuShare]] = {}
     for share in shares:

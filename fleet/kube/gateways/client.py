@@ -121,8 +121,10 @@ class HttpKubeClient:
         labels: Mapping[str, str] | None = None,
         seconds: int = WATCH_SECONDS,
     ) -> Iterator[WatchEvent]:
-        """Yield the changes after `resource_version`, until the server ends the stream. Raises WatchExpired if the
-        version is too old, Unreachable if the stream has no data for longer than the server's timeout.
+        """Yield the changes after `resource_version`, until the server ends the stream.
+
+        Raises WatchExpired if the version is too old, Unreachable if the stream has no data for longer than the
+        server's timeout.
         """
         query = [
             ("watch", "true"),

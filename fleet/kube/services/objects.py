@@ -48,9 +48,10 @@ class Group:
 
 
 def apply(*, cluster_id: int, manifests: Sequence[Manifest], force: bool = False) -> list[Json]:
-    """Apply manifests server-side; the result has their order. Namespaces and what pods need go first, one after
-    another; the others are applied concurrently. The first refusal is raised, after those that were already
-    under way.
+    """Apply manifests server-side; the result has their order.
+
+    Namespaces and what pods need go first, one after another; the others are applied concurrently. The first
+    refusal is raised, after those that were already under way.
     """
     push = _pushed(cluster_id, [Group(manifests, force=force)], dry_run=False)
     return _or_raise(push.result_of(0))

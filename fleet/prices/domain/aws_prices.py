@@ -32,8 +32,9 @@ class SpotChange:
 
 
 def on_demand_price(products: Iterable[str]) -> Decimal | None:
-    """Return the dollars per hour of an instance type. None if AWS does not sell it on demand. Raises
-    UnreadableAnswer, also for several prices: then a filter was not specific enough.
+    """Return the dollars per hour of an instance type. None if AWS does not sell it on demand.
+
+    Raises UnreadableAnswer, also for several prices: then a filter was not specific enough.
     """
     amounts: set[Decimal] = set()
     for product in products:
@@ -62,8 +63,10 @@ def _hourly(dimensions: Iterable[Any]) -> Iterable[Decimal]:
 def mean_spot_price(
     changes: Sequence[SpotChange], *, start: datetime, end: datetime
 ) -> Decimal | None:
-    """Return the mean over [start, end), weighted by time, of the zones' prices. None without a price. A price is
-    known from its change on, so a zone counts from its first one; one before `start` holds until the next.
+    """Return the mean over [start, end), weighted by time, of the zones' prices. None without a price.
+
+    A price is known from its change on, so a zone counts from its first one; one before `start` holds until the
+    next.
     """
     by_zone: dict[str, list[SpotChange]] = defaultdict(list)
     for change in sorted(changes, key=lambda change: change.at):

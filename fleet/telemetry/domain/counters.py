@@ -111,8 +111,10 @@ class Increase:
 
 
 def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
-    """Return the increases between consecutive readings of one pod, in order of time. The first reading counts in
-    full only if the pod had just become ready: otherwise it includes requests from before the observation.
+    """Return the increases between consecutive readings of one pod, in order of time.
+
+    The first reading counts in full only if the pod had just become ready: otherwise it includes requests from
+    before the observation.
     """
     result: list[Increase] = []
     ordered = _without_future(sorted(readings, key=lambda reading: reading.at))

@@ -104,8 +104,9 @@ def query_of(*, namespace: str, services: Iterable[str]) -> str:
 def passed(
     samples: Iterable[Sample], *, namespace: str, services: Iterable[str], proxy: str = ""
 ) -> dict[str, dict[str, Passed]]:
-    """Return the counts by Service and proxy. A Service that no proxy counts is left out. `proxy` names the proxy
-    whose page it is; else its `pod` or `instance` label does.
+    """Return the counts by Service and proxy. A Service that no proxy counts is left out.
+
+    `proxy` names the proxy whose page it is; else its `pod` or `instance` label does.
     """
     listed = frozenset(services)
     envoy: dict[tuple[str, str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))

@@ -21,8 +21,9 @@ from fleet.telemetry.selectors.requests import reading_of
 def blocks(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
 ) -> list[RequestCounts]:
-    """Return the counts of each observed block of `seconds` between two times, oldest first. An increase counts in
-    the block in which it was read.
+    """Return the counts of each observed block of `seconds` between two times, oldest first.
+
+    An increase counts in the block in which it was read.
     """
     by_block: dict[int, list[Increase]] = {}
     of_pods = _increases(cluster_id, namespace, name, since, until)

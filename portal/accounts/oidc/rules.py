@@ -89,9 +89,10 @@ def grant(rules: Sequence[Rule], claims: Mapping[str, Any]) -> Grant:
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts of a claim. A name with dots is also a path: `realm_access.roles`. Raises ClaimsIncomplete
-    if the claim is only referred to (`_claim_names`, as Entra ID does above 200 groups), or has more values than
-    are read.
+    """Return the texts of a claim. A name with dots is also a path: `realm_access.roles`.
+
+    Raises ClaimsIncomplete if the claim is only referred to (`_claim_names`, as Entra ID does above 200 groups), or
+    has more values than are read.
     """
     if name in claims:
         return _texts(claims[name], name)

@@ -33,8 +33,9 @@ _is_username = UnicodeUsernameValidator()
 
 
 def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
-    """Return the person of verified claims, with the roles that these give now. Raises SignInRefused, and then
-    nothing has changed.
+    """Return the person of verified claims, with the roles that these give now.
+
+    Raises SignInRefused, and then nothing has changed.
     """
     granted = _granted(provider, claims)
     try:

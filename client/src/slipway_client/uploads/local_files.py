@@ -70,8 +70,10 @@ class LocalFile:
 
 
 def collect(path: Path) -> list[LocalFile]:
-    """Collect one file, or all files of a folder by their path in it. Links to files are followed, because caches
-    of models consist of them; links to folders are not. Raises InvalidInput.
+    """Collect one file, or all files of a folder by their path in it.
+
+    Links to files are followed, because caches of models consist of them; links to folders are not. Raises
+    InvalidInput.
     """
     try:
         if path.is_dir():

@@ -30,8 +30,9 @@ _BYTES = {
 
 
 def failure_of(port: int, repositories: Sequence[Path]) -> str:
-    """Return why a model of the Triton at this port does not answer. Empty if each answered once. Model names come
-    from the repository, because Triton's own index may be closed to clients.
+    """Return why a model of the Triton at this port does not answer. Empty if each answered once.
+
+    Model names come from the repository, because Triton's own index may be closed to clients.
     """
     connection = http.client.HTTPConnection(LOCALHOST, port, timeout=_TIMEOUT_SECONDS)
     try:

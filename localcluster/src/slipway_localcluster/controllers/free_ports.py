@@ -22,8 +22,9 @@ _FEWEST = 1000
 
 
 def take(count: int, *, turns: Path | None = None) -> list[int]:
-    """Take ports that are free and that none was given recently. `turns` holds whose turn is next. Raises OSError
-    if fewer are free.
+    """Take ports that are free and that none was given recently. `turns` holds whose turn is next.
+
+    Raises OSError if fewer are free.
     """
     last = _first_drawn_by_the_system()
     with _turn(turns or _shared_turns()) as file:

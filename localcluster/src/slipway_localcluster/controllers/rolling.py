@@ -54,8 +54,9 @@ def _count(value: int | str, replicas: int, *, is_rounded_up: bool) -> int:
 def next_sizes(
     replicas: int, strategy: Strategy, new: SetSize, old: tuple[SetSize, ...]
 ) -> Mapping[str, int]:
-    """Return the sizes after one step: scale the new set up as far as surge allows, then the old ones down. `old`
-    is oldest first. Unavailable pods are removed first.
+    """Return the sizes after one step: scale the new set up as far as surge allows, then the old ones down.
+
+    `old` is oldest first. Unavailable pods are removed first.
     """
     if strategy.is_recreate:
         waits = any(item.desired or item.existing for item in old)
