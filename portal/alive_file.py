@@ -8,6 +8,6 @@ from portal import env
 
 
 def path() -> Path | None:
-    """The file of SLIPWAY_WORKER_ALIVE_FILE; None where that is empty."""
+    """Return the path of SLIPWAY_WORKER_ALIVE_FILE. None if that is empty."""
     named = env.text("SLIPWAY_WORKER_ALIVE_FILE", "")
     return Path(named) if named else None

@@ -25,7 +25,7 @@ _FAILURES: Final = (NoConnection, NoAnswer, OperationalError, OSError)
 
 
 class NotAsked(NoConnection):
-    """It did not answer within the last seconds, so that it was not asked again."""
+    """A service was not called, because it did not respond within the last seconds."""
 
 
 class Breaker:

@@ -66,7 +66,9 @@ def _every(task: str, seconds: float) -> dict[str, Any]:
 
 
 def _heartbeat(queue: str) -> dict[str, Any]:
-    """Through the queue itself, so that its arrival says how late the queue is."""
+    """Return the schedule of a queue's heartbeat, sent through the queue itself, so that its arrival says how late
+    the queue is.
+    """
     sent = _every("doctor.heartbeat", EVERY_SECONDS)
     return {**sent, "args": [queue], "options": {**sent["options"], "queue": queue}}
 

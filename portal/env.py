@@ -41,7 +41,9 @@ def secret(name: str, *, value_hint: str = "its value") -> str:
 
 
 def optional_secret(name: str, *, least_characters: int = 0) -> str:
-    """Empty when neither NAME nor NAME_FILE is set."""
+    """Return a secret of the environment. Empty if neither NAME nor NAME_FILE is set. Raises BadEnvironment if it
+    is too short.
+    """
     if not (os.environ.get(name) or os.environ.get(f"{name}_FILE")):
         return ""
     value = secret(name)

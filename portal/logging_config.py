@@ -1,4 +1,4 @@
-"""What the portal's processes log, in which form, and which loggers would log secrets."""
+"""The logging of the portal's processes: what, in which form, and which loggers would log secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMATTERS: Final[dict[str, dict[str, Any]]] = {
 
 
 def logging_of(form: str) -> dict[str, Any]:
-    """Python's logging configuration. Raises BadEnvironment for a form that is neither text nor json."""
+    """Return Python's logging configuration. Raises BadEnvironment for a form that is neither text nor json."""
     if form not in _FORMATTERS:
         raise BadEnvironment(f"SLIPWAY_LOG_FORMAT is {form!r}. Set it to text or json.")
     return {

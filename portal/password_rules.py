@@ -1,4 +1,4 @@
-"""What Django asks of new passwords of local accounts."""
+"""The rules that Django applies to new passwords of local accounts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STOLEN: Final = {
 
 
 def validators(*, words: Sequence[str], looks_up_stolen: bool) -> list[dict[str, Any]]:
-    """For AUTH_PASSWORD_VALIDATORS. `words` come beside the portal's own name."""
+    """Return the AUTH_PASSWORD_VALIDATORS setting. `words` are refused beside the portal's own name."""
     return [
         {"NAME": f"{_DJANGO}.UserAttributeSimilarityValidator"},
         {"NAME": f"{_DJANGO}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},

@@ -19,23 +19,23 @@ _PLACE: Final = "SLIPWAY_WEB_PLACE"
 
 
 def folder() -> str:
-    """Empty outside gunicorn, where this process counts alone."""
+    """Return the folder of the metrics. Empty outside gunicorn, where this process counts alone."""
     return os.environ.get(_FOLDER, "") if _PLACE in os.environ else ""
 
 
 def on_starting(server: Any) -> None:
-    """In the arbiter. A folder of its own, so that nothing of an earlier start is counted again."""
+    """Create a folder for metrics in the arbiter, so that nothing of an earlier start is counted again."""
     os.environ[_FOLDER] = tempfile.mkdtemp(prefix="slipway-metrics-")
 
 
 def pre_fork(server: Any, worker: Any) -> None:
-    """In the arbiter. Workers that still end after a reload keep their places."""
+    """Give a new worker a free place, in the arbiter. Workers that still end after a reload keep theirs."""
     taken = {other.slipway_place for other in server.WORKERS.values()}
     worker.slipway_place = next(place for place in count() if place not in taken)
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """In the worker, before it imports the portal."""
+    """Set up the metrics of a worker, before it imports the portal."""
     os.environ[_PLACE] = str(worker.slipway_place)
     make: Any = values.MultiProcessValue
     values.ValueClass = make(lambda: os.environ[_PLACE])

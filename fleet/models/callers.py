@@ -8,10 +8,10 @@ from fleet.models.clusters import Cluster
 
 
 class CallerHour(models.Model):
-    """What a deployment's callers sent in one hour, as the gateway counted it.
+    """The requests of a deployment's caller in one hour, as the gateway counted them.
 
-    The row with an empty `caller` says that callers were counted, in `observed_ms` of the hour. Without it the
-    hour is not known; with it, a caller without a row sent nothing. Names are copied, as in the ledger.
+    The row with an empty `caller` says that callers were counted, in `observed_ms` of the hour. Without it the hour
+    is unknown; with it, a caller without a row sent nothing. Names are copied, as in the ledger.
     """
 
     team_slug = models.CharField(max_length=32)

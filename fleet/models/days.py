@@ -12,7 +12,7 @@ from fleet.models.clusters import Cluster, Workload
 
 
 class LedgerSum(models.Model):
-    """Adjustments included. `is_idle`: GPU time that nobody held."""
+    """A sum of ledger rows, adjustments included. `is_idle` marks GPU time that nobody held."""
 
     cluster_name = models.CharField(max_length=40)
     team_slug = models.CharField(max_length=32, blank=True)
@@ -58,7 +58,9 @@ class LedgerTeamDay(LedgerSum):
 
 
 class LedgerDeploymentSum(LedgerSum):
-    """`model`, `deployment` and `revision` are labels of the workload; empty: it has none."""
+    """A sum of ledger rows of a deployment's revision. `model`, `deployment` and `revision` are labels of the
+    workload; empty: it has none.
+    """
 
     model = models.TextField(blank=True)
     deployment = models.TextField(blank=True)
@@ -176,7 +178,7 @@ class OpenHourSum(models.Model):
 
 
 class UsageSum(models.Model):
-    """Sums of WorkloadHour."""
+    """A sum of rows of WorkloadHour."""
 
     request_success = models.BigIntegerField()
     request_failure = models.BigIntegerField()
@@ -204,7 +206,7 @@ class WorkloadDay(UsageSum):
 
 
 class TeamUsageDay(UsageSum):
-    """Of all workloads of a team in a cluster."""
+    """The daily usage of all of a team's workloads in a cluster."""
 
     day = models.DateField()
     cluster_name = models.CharField(max_length=40)
@@ -222,7 +224,7 @@ class TeamUsageDay(UsageSum):
 
 
 class TeamUsageHour(UsageSum):
-    """Of all workloads of a team in a cluster."""
+    """The hourly usage of all of a team's workloads in a cluster."""
 
     hour = models.DateTimeField()
     cluster_name = models.CharField(max_length=40)

@@ -6,12 +6,12 @@ from django.db import models
 
 
 class Installation(models.Model):
-    """Namespaces and objects on clusters carry `identity`.
+    """The identity of this installation on clusters. Namespaces and objects on clusters carry `identity`.
 
-    `fence` rises with each write to a namespace, which then carries it: a namespace with a higher one was
-    written by a database that this one is an older copy of. `fence_nonce` distinguishes two copies that
-    reached the same number. `database` is the fingerprint of the database in which the row was made
-    or adopted. `suspended_reason` is empty while the portal may write.
+    `fence` rises with each write to a namespace, which then carries it: a namespace with a higher one was written
+    by a database that this one is an older copy of. `fence_nonce` distinguishes two copies that reached the same
+    number. `database` is the fingerprint of the database in which the row was made or adopted. `suspended_reason`
+    is empty while the portal may write.
     """
 
     identity = models.UUIDField()

@@ -151,7 +151,7 @@ class LedgerRow(models.Model):
 
 
 class SealedHour(models.Model):
-    """Marks a cluster's hour as final. Later observations become adjustment rows."""
+    """A mark that a cluster's hour is final. Later observations become adjustment rows."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
     hour = models.DateTimeField()

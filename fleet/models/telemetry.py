@@ -112,7 +112,7 @@ class EnergyReading(models.Model):
 
 
 class ScrapeReading(models.Model):
-    """How the model servers of a cluster were last read through its Prometheus. None yet without a Prometheus."""
+    """The last reading of a cluster's model servers through its Prometheus. There is none without a Prometheus."""
 
     cluster = models.OneToOneField(
         Cluster, on_delete=models.CASCADE, related_name="scrape_reading", primary_key=True

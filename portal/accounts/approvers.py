@@ -1,4 +1,4 @@
-"""What one person may approve, for any number of teams and requesters."""
+"""The rights of one person to approve, for any number of teams and requesters."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ class ApproverRights:
         return self._actor.is_platform_admin and self._actor.is_active
 
     def role_in(self, team_id: int) -> str | None:
-        """As a member of the team; an admin need not be one."""
+        """Return the person's role as a member of the team. None if they are no member, which an admin need not be."""
         return self._roles.get(team_id)
 
     def delegating_leads(self, team_id: int, requester_id: int) -> list[int]:
-        """Ids of leads for whom the person may approve what this requester asks for, by age of the delegation."""
+        """Return the ids of leads for whom the person may approve this requester's requests, by age of the
+        delegation.
+        """
         leads = self._delegating_leads.get(team_id, [])
         return [lead_id for lead_id in leads if requester_id not in self._people[lead_id]]
 
@@ -52,7 +54,7 @@ class ApproverRights:
 
     @property
     def one_person(self) -> frozenset[int]:
-        """Ids of the accounts that count as one person with this one."""
+        """The ids of the accounts that count as one person with this one."""
         return self._people[self._actor.pk]
 
     @cached_property
@@ -66,7 +68,9 @@ class ApproverRights:
         return frozenset(pk for pk, people in self._people.items() if requester_id in people)
 
     def may_approve(self, team_id: int, requester: User) -> bool:
-        """As `policy.is_allowed` with Action.APPROVE, of a team that the actor may see."""
+        """Return whether the person may approve, as `policy.is_allowed` does with Action.APPROVE, in a team that
+        the actor may see.
+        """
         rights = policy.TeamRights(
             policy.ADMIN if self.is_admin else self.role_in(team_id),
             lambda: self._delegating_leads.get(team_id, []),

@@ -94,7 +94,7 @@ def end(*, actor: User, team: Team, delegation_id: int) -> Delegation:
 
 
 def list_open(*, actor: User, team: Team) -> QuerySet[Delegation]:
-    """Current and future delegations, visible to the whole team."""
+    """List the current and future delegations, which the whole team may see."""
     policy.require(actor, Action.VIEW, team)
     return _rows(team).filter(ended_at=None, ends_at__gt=clock.now()).order_by("starts_at", "id")
 

@@ -9,7 +9,7 @@ from portal.core.errors import Forbidden
 
 
 def require_requester(actor: Actor) -> None:
-    """Nodes belong to no team: a lead of any team, or a platform admin, may request what is done to them."""
+    """Require a lead of any team, or a platform admin: nodes belong to no team. Raises Forbidden."""
     require_whole_fleet(actor, Action.REQUEST_FLEET_ACTION)
     if isinstance(actor, User) and not roles.is_lead(actor):
         raise Forbidden(
@@ -20,7 +20,7 @@ def require_requester(actor: Actor) -> None:
 
 
 def require_approver(actor: Actor, *, requester_id: int) -> None:
-    """Four eyes: a platform admin who did not request it."""
+    """Require a platform admin who did not request the action (four eyes). Raises Forbidden."""
     action = Action.DECIDE_FLEET_ACTION
     require_whole_fleet(actor, action)
     policy.require_platform_admin(actor, action)
@@ -39,7 +39,9 @@ def require_approver(actor: Actor, *, requester_id: int) -> None:
 
 
 def require_whole_fleet(actor: Actor, action: Action) -> None:
-    """Also of who stops an action: a token of one team may not change what holds pods of all."""
+    """Raise Forbidden for a token that is limited to one team, which may not change what holds pods of all teams.
+    Applies to stopping an action too.
+    """
     if policy.only_team(actor) is not None:
         raise Forbidden(
             f"This token is limited to one team. To {action}, use one of all teams.",

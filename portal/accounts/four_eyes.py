@@ -54,18 +54,18 @@ def record(
 
 
 def list_of(user: User) -> list[AccountHolder]:
-    """Who let this person in, and whom they let in, while it counts: the newest of them."""
+    """List who gave this person access, and to whom they gave it, while it counts: the newest of them."""
     rows = AccountHolder.objects.filter(Q(account=user) | Q(holder=user), at__gt=_since())
     return list(rows.select_related("account", "holder").order_by("-at", "-id")[:_MOST])
 
 
 def one_person_with(user_id: int | None) -> frozenset[int]:
-    """Ids of all accounts that count as one person with this one, itself included."""
+    """Return the ids of all accounts that count as one person with this one, itself included."""
     return frozenset() if user_id is None else sets_of([user_id])[user_id]
 
 
 def explain(other: str = "requester") -> str:
-    """Why somebody counts as one person with the `other`: the first half of each refusal."""
+    """Explain why somebody counts as one person with the `other`: the first half of each refusal."""
     return (
         f"You count as one person with the {other}: in the last 30 days one of you invited the other, made a password "
         "link, removed a second factor, connected a sign-in provider, provisioned the account, or created or "
@@ -81,7 +81,7 @@ def sets_of(user_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
 
 
 def _one_person(user_id: int, holds: Collection[_Hold]) -> frozenset[int]:
-    """Accounts of which somebody could be acting as both: found up to the holders, and down again."""
+    """Return the accounts of which somebody could be acting as both: found up to the holders, and down again."""
     direct = [hold for hold in holds if hold.is_direct]
     by_anything = _follow({user_id}, _holders_of(holds))
     by_hand = _follow({user_id}, _holders_of(direct))
@@ -89,7 +89,7 @@ def _one_person(user_id: int, holds: Collection[_Hold]) -> frozenset[int]:
 
 
 def _neighbourhood(ids: frozenset[int]) -> set[_Hold]:
-    """All holds that lead up from these accounts, and from there down; one query where there are none."""
+    """Return all holds that lead up from these accounts, and from there down; one query if there are none."""
     if not _read(Q(account__in=ids) | Q(holder__in=ids), Q(user__in=ids) | Q(made_by__in=ids)):
         return set()
     above = _walk(ids, _read_holders, lambda hold: hold.holder)
@@ -127,7 +127,7 @@ def _read_direct_accounts(ids: Collection[int]) -> set[_Hold]:
 
 
 def _read(holds: Q, tokens: Q) -> set[_Hold]:
-    """Holds of the last weeks, and service accounts' tokens that worked in them."""
+    """Read the holds of the last weeks, and service accounts' tokens that worked in them."""
     since = _since()
     made = AccountHolder.objects.filter(holds, at__gt=since).order_by()
     shown = (

@@ -92,7 +92,7 @@ class Role(models.TextChoices):
 
 
 class Team(models.Model):
-    """Owns models, deployments, budget and quota. Its slug is its namespace on every cluster."""
+    """A team, which owns models, deployments, budget and quota. Its slug is its namespace on every cluster."""
 
     slug = models.CharField(max_length=32, unique=True, validators=[RegexValidator(SLUG)])
     name = models.CharField(max_length=80)
@@ -157,7 +157,7 @@ class AccountHolder(Leased):
 
     @property
     def ends_at(self) -> datetime:
-        """When both count as two people again."""
+        """The time when both count as two people again."""
         return self.at + HELD_FOR
 
     def __str__(self) -> str:
@@ -188,7 +188,7 @@ class Identity(models.Model):
 
 
 class Delegation(models.Model):
-    """Lets a member approve for a lead during a period, while the lead keeps that role."""
+    """A delegation that lets a member approve for a lead during a period, while the lead keeps that role."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="delegations")
     lead = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

@@ -1,7 +1,7 @@
-"""What an API token needs for each operation of the REST API: a scope, or a person in a browser.
+"""The rights that an API token needs for each operation of the REST API: a scope, or a person in a browser.
 
-An operation that is missing here is refused to tokens. The role of the token's owner is checked by `policy`
-all the same, as on pages.
+An operation that is missing here is refused to tokens. `policy` still checks the role of the token's owner, as on
+pages.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ OPERATIONS: Final[dict[str, Scope | None]] = {
 
 @lru_cache(maxsize=512)
 def scope_of(method: str, route: str) -> Scope | None:
-    """The scope for a method of a route as the URL resolver has it; None: no token may."""
+    """Return the scope for a method of a route as the URL resolver has it. None if no token may call it."""
     if method == "OPTIONS":
         return Scope.READ
     name = "get" if method == "HEAD" else method.lower()

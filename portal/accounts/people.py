@@ -25,7 +25,7 @@ _MAX_SUBJECT: Final = 255
 
 
 def list_matching(*, actor: Actor, text: str = "") -> QuerySet[User]:
-    """People whose username, name or address contains the text, by username."""
+    """List the people whose username, name or email address contains the text, by username."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     rows = (
         User.objects.filter(service_team=None)
@@ -89,7 +89,7 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
 
 
 def reactivate(*, actor: Actor, username: str, reason: str = "") -> User:
-    """The person may sign in again; tokens and delegations stay ended."""
+    """Reactivate an account. The person may sign in again; tokens and delegations stay ended."""
     person = get(actor=actor, username=username)
     step_up.require(actor)
     with transaction.atomic():

@@ -50,7 +50,7 @@ def actor_name(actor: Actor) -> str:
 
 
 def role_in(actor: Actor, team: Team) -> str | None:
-    """The actor's role in the team: a Role, "admin", or None for a stranger."""
+    """Return the actor's role in the team: a Role, "admin", or None for a stranger."""
     if isinstance(actor, System):
         return ADMIN
     if not actor.is_authenticated or not actor.is_active or _is_beyond_token(actor, team):
@@ -62,8 +62,8 @@ def role_in(actor: Actor, team: Team) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TeamRights:
-    """What a decision needs to know of the actor in one team. The functions are called only where it depends
-    on them: each may be a query, or known of many teams already.
+    """The facts about the actor in one team that a decision needs. The functions are called only if it depends on
+    them: each may be a query, or known for many teams already.
     """
 
     # As `role_in` says.
@@ -92,7 +92,7 @@ def require(
 def require_with_rights(
     actor: Actor, action: Action, rights: TeamRights, *, team: str, requester_id: int | None
 ) -> None:
-    """The rules of `require`. `team` is named in the refusal."""
+    """Apply the rules of `require`. `team` is named in the refusal."""
     role = rights.role
     if role is None:
         raise NotFound("Not found, or you are not in the team that owns it.")
@@ -108,7 +108,9 @@ def require_with_rights(
 
 
 def require_another(actor: User, action: Action, team: Team, requester_id: int | None) -> None:
-    """Four eyes. Raises Forbidden for the requester, and for who counts as one person with them."""
+    """Require another person (four eyes). Raises Forbidden for the requester, and for who counts as one person with
+    them.
+    """
     rights = TeamRights(None, tuple, lambda: four_eyes.one_person_with(requester_id))
     _require_another(actor, action, rights, team.slug, requester_id)
 
@@ -134,7 +136,9 @@ def _require_another(
 
 
 def require_entitled(actor: Actor, action: Action) -> None:
-    """Whatever the role: a service account does only what its scopes can be, a token what its scopes are."""
+    """Require that the actor is entitled, whatever the role: a service account does only what its scopes can be, a
+    token what its scopes are. Raises Forbidden.
+    """
     if isinstance(actor, System):
         return
     needed = SCOPES[action]
@@ -152,7 +156,7 @@ def _is_beyond_token(actor: User, team: Team) -> bool:
 
 
 def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
-    """Ids of the team's current leads for whom the actor may approve now, by age of the delegation."""
+    """Return the ids of the team's current leads for whom the actor may approve now, by age of the delegation."""
     if isinstance(actor, System):
         return []
     return list(
@@ -161,7 +165,7 @@ def leads_delegating_to(actor: Actor, team: Team) -> list[int]:
 
 
 def running_delegations() -> QuerySet[Delegation]:
-    """Delegations in force: the lead is still a lead, and the delegate is not just a viewer."""
+    """Return the delegations in force: the lead is still a lead, and the delegate is not just a viewer."""
     at = clock.now()
     rows = Delegation.objects.filter(starts_at__lte=at, ends_at__gt=at, ended_at=None)
     still_leads = Membership.objects.filter(
@@ -200,7 +204,7 @@ def require_platform_admin(actor: Actor, action: Action = Action.MANAGE_PLATFORM
 
 
 def visible_teams(actor: Actor) -> QuerySet[Team]:
-    """The teams that the actor may see: all for admins and the system; one for a token of one team."""
+    """Return the teams that the actor may see: all for admins and the system; one for a token of one team."""
     if sees_all(actor):
         return Team.objects.all()
     team_id = only_team(actor)
@@ -218,7 +222,7 @@ def _is_admin(actor: Actor) -> bool:
 
 
 def only_team(actor: Actor) -> int | None:
-    """The id of the team to which the token of the request is limited."""
+    """Return the id of the team to which the token of the request is limited."""
     grant = None if isinstance(actor, System) else actor.grant
     return grant.team_id if grant else None
 
@@ -228,7 +232,7 @@ def teams_of(member: Any) -> QuerySet[Team]:
 
 
 def roles_in_visible_teams(actor: User) -> list[tuple[Team, str]]:
-    """Visible teams with the role of `role_in`, in two queries for any number of teams."""
+    """Return the visible teams with the role of `role_in`, in two queries for any number of teams."""
     teams = visible_teams(actor)
     if actor.is_platform_admin:
         return [(team, ADMIN) for team in teams]

@@ -15,14 +15,14 @@ _HIGHEST_FIRST = (Role.LEAD, Role.MEMBER, Role.VIEWER)
 
 
 def led_teams(user: User) -> QuerySet[Team]:
-    """Teams that the user leads: all for platform admins."""
+    """Return the teams that the user leads: all for platform admins."""
     if user.is_platform_admin:
         return Team.objects.all()
     return Team.objects.filter(memberships__user=user, memberships__role=Role.LEAD)
 
 
 def held_by(user: User) -> HeldRoles:
-    """Every page reads them."""
+    """Return the roles that the user holds, which every page reads."""
     memberships = Membership.objects.filter(user=user).order_by("pk")
     return list(memberships.values_list("role", "team_id"))
 
@@ -37,7 +37,7 @@ def leads_any(held: HeldRoles) -> bool:
 
 
 def home_team_id(held: HeldRoles) -> int | None:
-    """The team with the highest role; among equals the one joined first."""
+    """Return the id of the team with the highest role; among equals, the one joined first."""
     ranked = sorted(held, key=lambda row: _rank(row[0]))
     return ranked[0][1] if ranked else None
 

@@ -1,4 +1,6 @@
-"""What an API token may do of what its owner may. `policy` checks it beside the owner's role."""
+"""The scopes that limit what an API token may do of what its owner may. `policy` checks them beside the owner's
+role.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class TokenGrant:
 
 
 def with_read(scopes: Iterable[str]) -> tuple[Scope, ...]:
-    """In the order of `Scope`; every scope implies read. Raises ValueError for an unknown one."""
+    """Return the scopes with read, which every scope implies, in the order of `Scope`. Raises ValueError for an
+    unknown one.
+    """
     given = {Scope(scope) for scope in scopes} | {Scope.READ}
     return tuple(scope for scope in Scope if scope in given)
 

@@ -36,7 +36,9 @@ OVERLAPS: Final = (0, 1, 24, 168)
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """`tokens` are those that work now, the newest first; empty for a revoked or expired account."""
+    """A service account with its tokens. `tokens` are those that work now, the newest first; empty for a revoked or
+    expired account.
+    """
 
     user: User
     newest: ApiToken
@@ -49,7 +51,7 @@ class ServiceAccount:
 
     @property
     def known_to(self) -> list[str]:
-        """Deactivated people who were shown a token that still works."""
+        """The deactivated people who were shown a token that still works."""
         makers = [row.made_by for row in self.tokens if row.made_by and not row.made_by.is_active]
         return sorted({maker.username for maker in makers})
 
@@ -63,7 +65,9 @@ def create(
     days: int | None = None,
     requests_per_minute: int | None = None,
 ) -> NewToken:
-    """The account's first token. Raises Invalid with the field, Conflict for a name that was used before."""
+    """Create an account and its first token. Raises Invalid with the field, Conflict for a name that was used
+    before.
+    """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)
     _check(name, scopes)
@@ -114,9 +118,9 @@ def _check(name: str, scopes: Collection[str]) -> None:
 
 
 def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: int) -> NewToken:
-    """A new token with the same scopes and lifetime; the others end after the overlap.
+    """Create a new token with the same scopes and lifetime; the others end after the overlap.
 
-    `token_id` is the newest token that the actor saw: raises Conflict when another rotation came first.
+    `token_id` is the newest token that the actor saw: raises Conflict if another rotation came first.
     """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)
@@ -179,7 +183,7 @@ def revoke(*, actor: User, team: Team, name: str) -> None:
 
 
 def list_of(*, actor: User, team: Team) -> list[ServiceAccount]:
-    """Those that work first, by name. For who manages the team's members."""
+    """List the service accounts by name, active ones first. Requires the right to manage the team's members."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     rows = team.service_accounts.prefetch_related("api_tokens__made_by", "api_tokens__team")
     rows = rows.order_by("-is_active", "username")

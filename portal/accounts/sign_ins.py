@@ -41,7 +41,7 @@ _checks = threading.BoundedSemaphore(_MAX_CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`device` is the cookie as received, possibly empty or forged."""
+    """An attempt to sign in. `device` is the cookie as received, possibly empty or forged."""
 
     username: str
     address: str
@@ -88,7 +88,7 @@ def password_check_slot() -> Iterator[bool]:
 
 
 def cookie_after(attempt: Attempt) -> str:
-    """The cookie for a browser that has just signed in; it remembers its last few names."""
+    """Return the cookie for a browser that has just signed in. It remembers its last few names."""
     parts = _read(attempt.device)
     device = parts[0] if parts else secrets.token_urlsafe(12)
     names = [_digest(attempt.name), *(parts[1:] if parts else [])]

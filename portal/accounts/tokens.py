@@ -41,12 +41,12 @@ class NewToken:
 
 
 def max_days() -> int:
-    """The longest lifetime on this platform, at most a year."""
+    """Return the longest lifetime on this platform, at most a year."""
     return max(1, min(settings.SLIPWAY_TOKEN_MAX_DAYS, _LONGEST_DAYS))
 
 
 def lifetimes() -> list[int]:
-    """Days that forms offer, up to the platform's maximum."""
+    """Return the days that forms offer, up to the platform's maximum."""
     return sorted({days for days in _LIFETIMES if days < max_days()} | {max_days()})
 
 
@@ -63,7 +63,7 @@ def create(
     team_slug: str = "",
     requests_per_minute: int | None = None,
 ) -> NewToken:
-    """A token of the actor, for one team or all of theirs. Raises Invalid with the field, NotFound for the
+    """Create a token of the actor, for one team or all of theirs. Raises Invalid with the field, NotFound for the
     team, Forbidden for a request that was itself made with a token.
     """
     if actor.grant is not None or actor.is_service_account:
@@ -172,7 +172,7 @@ def revoke(*, actor: User, token_id: int) -> None:
 
 
 def user_of(plain: str) -> User | None:
-    """The active owner of a valid token with its grant, or None. Updates the last use at most once a minute."""
+    """Return the active owner of a valid token with its grant, or None. Updates the last use at most once a minute."""
     at = clock.now()
     valid = ApiToken.objects.filter(expires_at__gt=at, revoked_at=None, user__is_active=True)
     row = valid.select_related("user").filter(digest=_digest(plain)).first()
@@ -193,7 +193,7 @@ def user_of(plain: str) -> User | None:
 
 
 def refusal_of(plain: str) -> tuple[str, str]:
-    """Code and message for a token that `user_of` refused. Who holds the token may know why."""
+    """Return the code and message for a token that `user_of` refused. Who holds the token may know why."""
     row = ApiToken.objects.select_related("user").filter(digest=_digest(plain)).first()
     if row is None:
         return "token_unknown", "The token is unknown. Check that it was copied as a whole."

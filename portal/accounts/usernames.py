@@ -10,14 +10,14 @@ from portal.core import identifiers
 
 
 def problem_with(username: str) -> str:
-    """Why an account cannot get this name, whoever has which; empty if it can. The name is normalized."""
+    """Return why an account cannot get this name, whoever has which. Empty if it can. The name is normalized."""
     if identifiers.skeleton(username) == SYSTEM.name:
         return "it looks like the portal's own name"
     return identifiers.problem_with(username)
 
 
 def find_alike(username: str) -> User | None:
-    """The account whose name is the same or looks the same."""
+    """Find the account whose name is the same or looks the same."""
     look = identifiers.skeleton(username)
     same_length = User.objects.annotate(length=Length("username")).filter(length=len(username))
     for pk, other in same_length.order_by("pk").values_list("pk", "username"):

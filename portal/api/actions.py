@@ -45,7 +45,7 @@ def action(
     refusals: dict[int, OpenApiResponse] = REFUSALS,
     description: str | None = None,
 ) -> type[APIView]:
-    """A view that calls `run` with the actor, the parameters of the path and the fields of `body`.
+    """Return a view that calls `run` with the actor, the parameters of the path and the fields of `body`.
 
     `show` turns the result into what the serializer `shown_by` shows; without one it is empty.
     """

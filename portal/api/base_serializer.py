@@ -76,7 +76,7 @@ def unknown_fields(data: Mapping[Any, Any], known: Iterable[str]) -> dict[str, s
 
 
 def choice_of(members: Iterable[StrEnum], **options: Any) -> serializers.ChoiceField:
-    """One of the values of an enum."""
+    """Return a field for one of the values of an enum."""
     return serializers.ChoiceField(choices=[member.value for member in members], **options)
 
 

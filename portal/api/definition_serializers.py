@@ -33,7 +33,7 @@ class DefinedSerializer(Serializer):
 
 @cache
 def serializer_of(model: type[BaseModel]) -> type[Serializer]:
-    """Named after the model. Fields that the portal sets (`read_only`) are only shown."""
+    """Return a serializer named after the model. Fields that the portal sets (`read_only`) are only shown."""
     defaults = {name: field.default for name, field in definitions.fields_of(model).items()}
     attributes = {"definition": model, "same_as_left_out": defaults, "__doc__": model.__doc__}
     return type(f"{model.__name__}Serializer", (DefinedSerializer,), attributes)
@@ -84,7 +84,7 @@ def _nested(
 
 
 def _describe(definition: FieldDefinition) -> str:
-    """The description with the bounds that the definition checks. A percentage is a ratio here."""
+    """Return the description with the bounds that the definition checks. A percentage is a ratio here."""
     bounds = (definition.minimum, definition.maximum)
     if None in bounds or _bounds(definition) or bounds[0] == bounds[1]:
         return definition.help

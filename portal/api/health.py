@@ -43,10 +43,10 @@ def is_running(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def is_ready(request: HttpRequest) -> HttpResponse:
-    """503 when a part does not respond without which no page is answered; the others are only named.
+    """Respond with 503 if a part does not respond without which no page is answered; the others are only named.
 
-    Without details, because the endpoint is public. A broker that is away would take all web pods out of the Service
-    together, though wake-ups and limits are all that it is needed for.
+    No details are given, because the endpoint is public. A broker that is away would take all web pods out of the
+    Service together, though wake-ups and limits are all that it is needed for.
     """
     needed = {name: _check(name, check) for name, check in _NEEDED.items()}
     reported = {name: _check(name, check) for name, check in _REPORTED.items()}

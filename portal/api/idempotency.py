@@ -88,7 +88,9 @@ def _begin(request: Request, key: str) -> IdempotencyRecord:
 
 
 def _digest_of(request: Request) -> str:
-    """The team to which a token is limited is a part: it must not be given the answer about another team."""
+    """Return the digest of a request. The team to which a token is limited is a part: it must not be given the
+    answer about another team.
+    """
     content = request.path.encode() + b"\0" + request.body
     grant = request.auth
     if isinstance(grant, TokenGrant) and grant.team_id is not None:

@@ -61,7 +61,7 @@ class OffsetPage:
     address: str
 
     def links(self, count: int) -> dict[str, str | None]:
-        """`next` and `previous` of a list with so many rows. Raises Malformed where it ends before this page."""
+        """Return `next` and `previous` of a list with `count` rows. Raises Malformed if it ends before this page."""
         if self.offset and self.offset >= count:
             raise bad_cursor()
         after, before = self.offset + self.limit, max(0, self.offset - self.limit)

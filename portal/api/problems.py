@@ -20,7 +20,7 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler. Unexpected errors return None and become a logged 500."""
+    """Handle exceptions for DRF. Unexpected errors return None and become a logged 500."""
     problem = _as_domain_error(error)
     if problem is None:
         return None

@@ -1,4 +1,4 @@
-"""What every API view reads from a request: the actor, the body and the query, each validated."""
+"""The readers of API requests: the actor, the body and the query, each validated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.api.base_serializer import Serializer, bound_integers
 
 
 def actor_of(request: Request) -> User:
-    """API views admit signed-in users only, so the user is never anonymous."""
+    """Return the user of an API request. API views admit signed-in users only, so the user is never anonymous."""
     return cast("User", request.user)
 
 
@@ -23,7 +23,7 @@ def read_body(serializer_class: type[Serializer], request: Request) -> dict[str,
 
 
 def read_query(serializer_class: type[Serializer], request: Request) -> dict[str, Any]:
-    """The query parameters of a list; raises as `read_body` does."""
+    """Read the query parameters of a list. Raises as `read_body` does."""
     return _validated(serializer_class, request.query_params)
 
 

@@ -22,7 +22,7 @@ class Negotiation(DefaultContentNegotiation):
         renderers: Iterable[BaseRenderer],
         format_suffix: str | None = None,
     ) -> tuple[BaseRenderer, str]:
-        """As the framework, which takes the header apart and compares all of its types for the same result."""
+        """Select the same renderer as the framework, without parsing the Accept header in the common cases."""
         offered = list(renderers)
         only = offered[0]
         accepted = request.META.get("HTTP_ACCEPT", "*/*")

@@ -22,7 +22,7 @@ _slots = threading.BoundedSemaphore(MAX_STREAMS)
 
 
 class EventStreamRenderer(BaseRenderer):
-    """For content negotiation only: the view returns the stream itself; problems are JSON."""
+    """A renderer for content negotiation only: the view returns the stream itself; problems are JSON."""
 
     media_type = MEDIA_TYPE
     format = "event-stream"

@@ -30,7 +30,9 @@ def anonymous_limit() -> Limit:
 
 
 class CallerThrottle(BaseThrottle):
-    """Per token, else per user, so that a runaway notebook does not block its owner's other scripts."""
+    """A limit of requests per token, or else per user, so that a runaway notebook does not block its owner's other
+    scripts.
+    """
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if request.user.is_authenticated:
@@ -53,7 +55,9 @@ def count_caller(request: Request) -> None:
 
 
 class AnonymousLimit(BaseAuthentication):
-    """Last authenticator in the list, so that it sees only requests without a token or session."""
+    """A limit of anonymous requests: the last authenticator in the list, so that it sees only requests without a
+    token or session.
+    """
 
     def authenticate(self, request: Request) -> None:
         count_anonymous(request)

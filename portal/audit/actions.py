@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AuditAction:
-    """`code` is stable ("version.registered"); `phrase` completes the sentence "Ana …"."""
+    """An action that the audit trail records. `code` is stable ("version.registered"); `phrase` completes the
+    sentence "Ana …".
+    """
 
     code: str
     phrase: str
@@ -29,5 +31,5 @@ def phrase_of(code: str) -> str:
 
 
 def choices() -> list[tuple[str, str]]:
-    """Every registered action as (code, phrase), for filters."""
+    """Return every registered action as (code, phrase), for filters."""
     return sorted((action.code, action.phrase) for action in _REGISTRY.values())

@@ -65,7 +65,7 @@ def put(key: str, body: bytes, *, locked_until: datetime | None) -> str:
 
 
 def read_all() -> set[tuple[str, bytes]]:
-    """Keys and bytes of every version of every anchor, also of those that a newer version or a delete
+    """Read the keys and bytes of every version of every anchor, including those that a newer version or a delete
     marker hides: whoever adds a version does not replace one.
     """
     bucket, client = settings.SLIPWAY_S3_BUCKET, _client()

@@ -31,7 +31,7 @@ class _Portal:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """`source` says where it was read: "database", the key of an object, or "given"."""
+    """An anchor of the chain. `source` says where it was read: "database", the key of an object, or "given"."""
 
     position: int
     hash: str
@@ -115,7 +115,7 @@ def in_store() -> list[Anchor]:
 
 
 def missing_in_store(stored: Iterable[Anchor]) -> list[str]:
-    """Keys that the database says were written and the object store does not have."""
+    """Return the keys that the database says were written and the object store does not have."""
     present = {anchor.source.removeprefix("object ") for anchor in stored}
     keys = AnchorCopy.objects.order_by("stored_at").values_list("key", flat=True)
     return [key for key in keys if key not in present]

@@ -1,4 +1,4 @@
-"""What is done with the chain once a day: an anchor, its copy outside, and a verification of all of it."""
+"""The daily task of the audit chain: an anchor, its copy outside, and a verification of all of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def run() -> None:
-    """Each step is repeated until it is done: whatever failed is tried again by the next sweep."""
+    """Run the daily steps. Whatever failed is tried again by the next sweep."""
     anchors.make()
     try:
         anchors.store_copies()

@@ -18,7 +18,7 @@ _BATCH: Final = 500
 
 
 def records(*, after: int = 0, since: datetime | None = None) -> Iterator[dict[str, Any]]:
-    """What follows position `after`: content and hashes, from which anybody can recompute the chain.
+    """Yield the events after position `after`: content and hashes, from which anybody can recompute the chain.
 
     An event that was deleted in the database is None.
     """
@@ -37,7 +37,7 @@ def records(*, after: int = 0, since: datetime | None = None) -> Iterator[dict[s
 
 
 def line(record: dict[str, Any]) -> str:
-    """One line of JSON in ASCII."""
+    """Format a record as one line of JSON in ASCII."""
     return canonical_json(record)
 
 

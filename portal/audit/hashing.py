@@ -17,7 +17,7 @@ GENESIS: Final = "0" * 64
 
 
 def content_of(event: AuditEvent) -> dict[str, Any]:
-    """The event as it is hashed and exported."""
+    """Return the event as it is hashed and exported."""
     return {
         "id": event.pk,
         "at": event.at.astimezone(UTC).isoformat(timespec="microseconds"),
@@ -36,7 +36,7 @@ def content_of(event: AuditEvent) -> dict[str, Any]:
 
 
 def hash_link(*, position: int, previous: str, event: AuditEvent) -> str:
-    """`event` must have been read from the database, which normalises its JSON values."""
+    """Hash a link. `event` must have been read from the database, which normalises its JSON values."""
     content = {"position": position, "previous": previous, "event": content_of(event)}
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 

@@ -37,13 +37,15 @@ def seal(*, floor: int | None = None, batch: int = _BATCH) -> int:
 
 
 def unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
-    """Committed events without a link, lowest id first."""
+    """Return the committed events without a link, lowest id first."""
     links = ChainLink.objects.filter(event_id=OuterRef("pk"))
     return AuditEvent.objects.filter(~Exists(links), pk__gt=floor).order_by("pk")
 
 
 def oldest_unsealed_at() -> datetime | None:
-    """Of events above the settled ones, as `seal` looks for them."""
+    """Return the time of the oldest unsealed event above the settled ones, where `seal` looks for them. None if
+    there is none.
+    """
     return unsealed(_settled_id()).values_list("at", flat=True).first()
 
 

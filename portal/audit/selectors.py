@@ -10,6 +10,6 @@ from portal.audit.models import AuditEvent
 
 
 def list_events(*, team_slugs: Collection[str] | None) -> QuerySet[AuditEvent]:
-    """Newest first. `team_slugs` None means all teams and platform events."""
+    """List the events, newest first. `team_slugs` None means all teams and platform events."""
     events = AuditEvent.objects.all()
     return events if team_slugs is None else events.filter(team_slug__in=team_slugs)

@@ -43,7 +43,7 @@ def run() -> int:
 
 
 def status() -> StreamPosition | None:
-    """Of the configured server; None if there is none, or nothing was tried yet."""
+    """Return the position of the configured server. None if there is none, or nothing was tried yet."""
     address = settings.SLIPWAY_AUDIT_SYSLOG
     return StreamPosition.objects.filter(target=address).first() if address else None
 

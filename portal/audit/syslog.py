@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`text` is ASCII without control characters."""
+    """A message to a syslog server. `text` is ASCII without control characters."""
 
     at: str
     sender: str

@@ -13,7 +13,7 @@ from portal.core import clock
 
 
 class EventFields(TypedDict, total=False):
-    """`label` names the object; left out, it is the object's own text."""
+    """The optional fields of an audit event. `label` names the object; left out, it is the object's own text."""
 
     actor: Required[Any]
     action: Required[AuditAction]
@@ -35,14 +35,14 @@ def record(**fields: Unpack[EventFields]) -> AuditEvent:
 
 
 def append(events: Sequence[AuditEvent]) -> None:
-    """As `record`, for many events of `event` in one statement."""
+    """Append many events of `event` in one statement, as `record` does for one."""
     if events:
         _require_transaction(events[0].action)
         AuditEvent.objects.bulk_create(events)
 
 
 def event(**fields: Unpack[EventFields]) -> AuditEvent:
-    """An unsaved event, to be written with `append`."""
+    """Return an unsaved event, to be written with `append`."""
     actor, obj = fields["actor"], fields["obj"]
     return AuditEvent(
         at=clock.now(),

@@ -39,7 +39,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`position` is the last one that was checked; `unsealed` counts events that wait for the sweep."""
+    """The result of a verification. `position` is the last one that was checked; `unsealed` counts events that wait
+    for the sweep.
+    """
 
     position: int
     hash: str
@@ -76,7 +78,7 @@ def verify(*, given: Iterable[Anchor] = (), with_store: bool = True) -> Report:
 
 
 def verify_and_record() -> ChainCheck:
-    """For the daily task: the result is shown on the audit page."""
+    """Verify the chain for the daily task, and store the result, which the audit page shows."""
     at = clock.now()
     report = verify()
     return ChainCheck.objects.create(

@@ -25,9 +25,10 @@ _epoch = ""
 
 
 def recent(key: tuple[object, ...], make: Callable[[], T], *, seconds: int) -> T:
-    """What `make` returned for the key in the last seconds, in whichever process; else what it returns now.
+    """Return the cached value of `key`, of whichever process, or call `make` and cache its result for `seconds`.
 
-    The key says what it is of, who may see it, and which form the value has. Without the cache it is made each time.
+    The key says what the value is of, who may see it, and which form it has. Without the cache it is made each
+    time.
     """
     name = f"recent-{hashlib.sha256(repr((_epoch, key)).encode()).hexdigest()}"
     with contextlib.suppress(RedisError, OSError):

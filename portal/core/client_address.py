@@ -15,7 +15,7 @@ _IPV6_PREFIX = 64
 
 
 def client_address(request: HttpRequest) -> str:
-    """The client's address; empty for a Unix socket."""
+    """Return the client's address. Empty for a Unix socket."""
     peer = str(request.META.get("REMOTE_ADDR", ""))
     address = _read(peer)
     if not _is_proxy(address):
@@ -32,7 +32,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def client_network(request: HttpRequest) -> str:
-    """The IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the IPv4 address, or the /64 network of an IPv6 address."""
     text = client_address(request)
     address = _read(text)
     if isinstance(address, IPv6Address):

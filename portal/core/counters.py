@@ -31,6 +31,6 @@ def increase(counter: str, *labels: str) -> None:
 
 
 def read(counter: str) -> dict[tuple[str, ...], int]:
-    """By labels. Raises RedisError."""
+    """Return the counts by labels. Raises RedisError."""
     fields = cache.read_fields(_PREFIX + counter)
     return {tuple(json.loads(labels)): count for labels, count in sorted(fields.items())}

@@ -23,8 +23,8 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Unreadable(ValueError):
-    """`place` is a dotted path (`spec.env.0`), empty for the document itself. `is_syntax`: the text cannot
-    be parsed, as opposed to a value that cannot be used.
+    """A document cannot be read. `place` is a dotted path (`spec.env.0`), empty for the document itself.
+    `is_syntax`: the text cannot be parsed, as opposed to a value that cannot be used.
     """
 
     def __init__(self, message: str, *, place: str = "", is_syntax: bool = False) -> None:
@@ -36,7 +36,9 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`largest` bounds the magnitude of whole numbers, `largest_float` of the others."""
+    """The bounds of a document that is read. `largest` bounds the magnitude of whole numbers, `largest_float` of
+    the others.
+    """
 
     most_bytes: int = 2_621_440
     most_depth: int = 64
@@ -75,7 +77,7 @@ def read_json(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
 
 
 def read_yaml(text: str | bytes, bounds: Bounds = YAML) -> Any:
-    """Text, numbers, true and false, null, lists and mappings with text as keys; dates stay text.
+    """Read YAML: text, numbers, true and false, null, lists and mappings with text as keys; dates stay text.
 
     Raises Unreadable.
     """
@@ -168,7 +170,7 @@ def _too_deep(bounds: Bounds, place: str = "") -> Unreadable:
 
 
 def _place(names: list[str]) -> str:
-    """The dotted path, without unprintable characters, because keys may be hostile."""
+    """Return the dotted path, without unprintable characters, because keys may be hostile."""
     text = ".".join(name for name in names if name)
     return "".join(letter for letter in text if letter.isprintable())[:_LONGEST_PLACE]
 

@@ -42,7 +42,7 @@ class Invalid(DomainError):
 
 
 class NotFound(DomainError):
-    """Also raised for objects that the actor may not see."""
+    """An object does not exist. Also raised for objects that the actor may not see."""
 
     code = "not_found"
     status = HTTPStatus.NOT_FOUND

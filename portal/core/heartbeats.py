@@ -16,7 +16,9 @@ def beat(queue: str) -> None:
 
 
 def last(queue: str) -> datetime | None:
-    """None: not within a week, or since the broker lost its memory."""
+    """Return the time of a queue's last heartbeat. None if there was none within a week, or since the broker lost
+    its memory.
+    """
     at = cache.get(_key(queue))
     return None if at is None else datetime.fromtimestamp(at, UTC)
 

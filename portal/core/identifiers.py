@@ -40,7 +40,7 @@ _LOOK: Final = {pair[0]: pair[1] for pair in _ALIKE.split()}
 
 
 def problem_with(text: str) -> str:
-    """Why the text cannot be a name; empty if it can."""
+    """Return why the text cannot be a name. Empty if it can."""
     scripts = {_script_of(letter) for letter in text if not letter.isascii()}
     if any(letter.isascii() and letter.isalpha() for letter in text):
         scripts.add("LATIN")

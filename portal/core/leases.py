@@ -37,17 +37,17 @@ class Lease:
 
 
 def free(at: datetime) -> Q:
-    """Rows that no worker holds."""
+    """Return a condition for rows that no worker holds."""
     return Q(lease_until__isnull=True) | Q(lease_until__lte=at)
 
 
 def lost(row: object) -> Conflict:
-    """To raise where `is_held` is False or `renew` returns None."""
+    """Return the error to raise if `is_held` is False or `renew` returns None."""
     return Conflict(f"Another worker took over the {row}.", code="lease_lost")
 
 
 def due(model: type[Leased], *, limit: int = 100) -> list[int]:
-    """Primary keys of rows that are due and not leased, oldest first."""
+    """Return the primary keys of rows that are due and not leased, oldest first."""
     at = clock.now()
     rows = model._default_manager.filter(free(at), next_check_at__lte=at).order_by("next_check_at")
     return list(rows.values_list("pk", flat=True)[:limit])
@@ -66,7 +66,7 @@ class Backlog:
 
 
 def backlog(rows: QuerySet[Any]) -> Backlog:
-    """One query. `rows` are those that a sweep takes, without its order and limit."""
+    """Return the backlog in one query. `rows` are those that a sweep takes, without its order and limit."""
     at = clock.now()
     totals = rows.filter(free(at), next_check_at__lte=at).aggregate(
         count=Count("pk"), oldest=Min("next_check_at")
@@ -90,7 +90,7 @@ def claim(model: type[Leased], pk: int, *, seconds: float = 60) -> Lease | None:
 def claim_many(
     model: type[Leased], pks: Collection[int], *, seconds: float = 60
 ) -> dict[int, Lease]:
-    """As `claim`, in one statement; rows that another worker holds are left out."""
+    """Claim many rows in one statement, as `claim` does for one. Rows that another worker holds are left out."""
     at = clock.now()
     token, until = secrets.token_hex(8), at + timedelta(seconds=seconds)
     model._default_manager.filter(free(at), pk__in=pks).update(

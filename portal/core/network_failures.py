@@ -91,7 +91,7 @@ def _describe_system(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, however the library keeps that."""
+    """Return the error and what caused it, however the library keeps that."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:

@@ -25,7 +25,7 @@ class Limit:
     window_seconds: int
 
     def seconds_left(self) -> int:
-        """Seconds left in the current window, at least 1. Windows start at multiples of their length."""
+        """Return the seconds left in the current window, at least 1. Windows start at multiples of their length."""
         return self.window_seconds - int(clock.now().timestamp()) % self.window_seconds
 
 
@@ -62,7 +62,7 @@ def reset(limit: Limit, *subject: str) -> None:
 
 
 def _key(limit: Limit, subject: tuple[str, ...]) -> str:
-    """A digest, because the typed name may be long, or a password."""
+    """Return the key as a digest, because the typed name may be long, or a password."""
     window = int(clock.now().timestamp()) // limit.window_seconds
     text = "\n".join((limit.name, *subject)).encode(errors="replace")
     return f"limit:{window}:{hashlib.sha256(text).hexdigest()}"

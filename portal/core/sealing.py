@@ -29,7 +29,7 @@ def unseal(purpose: str, sealed: str) -> str:
 
 
 def digest(purpose: str, text: str) -> bytes:
-    """A keyed hash: without the secret key nobody computes it."""
+    """Return a keyed hash: without the secret key nobody computes it."""
     return hmac.digest(_key(settings.SECRET_KEY, purpose), text.encode(), "sha256")
 
 

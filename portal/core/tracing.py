@@ -36,7 +36,8 @@ def is_on() -> bool:
 
 @contextmanager
 def span(name: str, *, parent: str = "", attributes: Attributes | None = None) -> Iterator[None]:
-    """A span around the block. `parent` is what `current` returned; without one it belongs to the span around it.
+    """Record a span around the block. `parent` is what `current` returned; without one it belongs to the span
+    around it.
 
     An exception marks the span as failed and is raised.
     """
@@ -51,7 +52,9 @@ def span(name: str, *, parent: str = "", attributes: Attributes | None = None) -
 
 @contextmanager
 def span_for_each(name: str, parents: Collection[tuple[str, Attributes]]) -> Iterator[None]:
-    """For a block that serves many rows at once: a span in the trace of each row that has one, all of the same time."""
+    """Record a block that serves many rows at once: a span in the trace of each row that has one, all with the same
+    times.
+    """
     traced = [(parent, attributes) for parent, attributes in parents if parent]
     if not is_on() or not traced:
         yield
@@ -66,7 +69,7 @@ def span_for_each(name: str, parents: Collection[tuple[str, Attributes]]) -> Ite
 
 
 def note(name: str, *, parent: str, attributes: Attributes | None = None) -> None:
-    """A moment in the trace of a row; nothing where it has none."""
+    """Record a moment in the trace of a row. Does nothing if it has none."""
     if is_on() and parent:
         at = _nanoseconds()
         _record(name, parent, attributes or {}, at, at)
@@ -80,7 +83,7 @@ def name_current(name: str, attributes: Attributes) -> None:
 
 
 def current() -> str:
-    """To be stored with a row; empty without a span."""
+    """Return the current span, to be stored with a row. Empty without a span."""
     if not is_on():
         return ""
     context = _current_span().get_span_context()
@@ -98,7 +101,7 @@ def flush() -> None:
 
 
 def forget() -> None:
-    """After the settings changed."""
+    """Forget the tracer, after the settings changed."""
     with _lock:
         provider = _providers.pop(os.getpid(), None)
     if provider is not None:

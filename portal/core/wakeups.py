@@ -40,7 +40,7 @@ def _run(task_name: str, ids: tuple[int, ...]) -> None:
 
 
 def send(task_name: str, *ids: int, expires: float) -> None:
-    """Now; nobody runs it after `expires` seconds. Broker failures are only logged."""
+    """Send a task now; nobody runs it after `expires` seconds. Broker failures are only logged."""
     task = current_app.tasks[task_name]
     try:
         valkey.ask(lambda: task.apply_async(args=ids, expires=expires, retry=False))

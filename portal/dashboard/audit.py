@@ -17,7 +17,7 @@ from portal.ui.lists import day_field
 
 
 class AuditQuery(forms.Form):
-    """Invalid parameters do not filter, so that a mistyped URL still shows a page."""
+    """The filter of the audit page. Invalid parameters do not filter, so that a mistyped URL still shows a page."""
 
     q = forms.CharField(required=False, max_length=100)
     of = forms.CharField(required=False, max_length=32)

@@ -20,7 +20,7 @@ _PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Empty fields do not filter. `before_id` is where the page begins."""
+    """A filter of audit events. Empty fields do not filter. `before_id` is where the page begins."""
 
     text: str = ""
     team_slug: str = ""
@@ -57,7 +57,7 @@ class AuditPage:
 
 
 def read(*, actor: User, filters: AuditFilter) -> AuditPage:
-    """Leads read their teams' trail, platform admins all. Raises Forbidden for others."""
+    """Read the trail: leads their teams', platform admins all. Raises Forbidden for others."""
     slugs = list(roles.led_teams(actor).values_list("slug", flat=True))
     if not slugs and not actor.is_platform_admin:
         raise Forbidden(
@@ -113,7 +113,7 @@ def _line(event: AuditEvent) -> AuditLine:
 
 
 def _format(value: Any) -> str | None:
-    """A stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object."""
+    """Format a stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object."""
     match value:
         case None:
             return None

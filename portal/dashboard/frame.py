@@ -41,7 +41,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def session(request: HttpRequest) -> HttpResponse:
-    """The signed-in user, for pages that stay open, with the current CSRF token, which signing in changes.
+    """Return the signed-in user, for pages that stay open, with the current CSRF token, which signing in changes.
     401 for anonymous requests.
     """
     if not isinstance(request.user, User):

@@ -36,7 +36,9 @@ _EVENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class _OfTeam:
-    """What all see who have the same rights in the team. `html` is tiles, deployments and events."""
+    """The part of the page that is the same for all with the same rights in the team. `html` is tiles, deployments
+    and events.
+    """
 
     html: SafeString
     spend: SpendTile

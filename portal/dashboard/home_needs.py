@@ -1,4 +1,4 @@
-"""What needs the user's attention: decisions first, then failures and open alerts, then the budget."""
+"""The items that need the user's attention: decisions first, then failures and open alerts, then the budget."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MINUTES = 30
 
 @dataclass(frozen=True, slots=True)
 class TrafficTiles:
-    """None: not known. The trends have one value per minute, None where nothing was observed."""
+    """The traffic tiles. None means unknown. The trends have one value per minute, None where nothing was observed."""
 
     requests_per_second: float | None
     error_ratio: float | None
@@ -34,7 +34,7 @@ class TrafficTiles:
 
 @dataclass(frozen=True, slots=True)
 class GpuTile:
-    """`kinds` is what the team holds: "GPUs", "Neuron devices" or both."""
+    """The tile of a team's GPUs. `kinds` is what the team holds: "GPUs", "Neuron devices" or both."""
 
     kinds: str
     allocated: Decimal
@@ -45,7 +45,7 @@ class GpuTile:
 
 @dataclass(frozen=True, slots=True)
 class SpendTile:
-    """`forecast` is None if the price of an allocated GPU is not known."""
+    """The tile of a team's spend. `forecast` is None if the price of an allocated GPU is not known."""
 
     month: str
     spent: Decimal

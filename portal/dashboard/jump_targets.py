@@ -51,7 +51,7 @@ class Target:
 
 
 def find(*, actor: User, text: str) -> Sequence[Target]:
-    """The first 12 results: deployments, pipelines and models that match, then pages."""
+    """Find the first 12 results: deployments, pipelines and models that match, then pages."""
     query = text.strip().lower()
     matches = (
         chain(_deployments(actor, query), _pipelines(actor, query), _models(actor, query))

@@ -65,7 +65,7 @@ def render_list(
     invited: ShownLink | None = None,
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
-    """A refused form keeps its input and errors."""
+    """Render the list of people. A refused form keeps its input and errors."""
     chosen = PeopleFilter(request)
     rows = people.list_matching(actor=user, text=chosen.cleaned_data.get("q", ""))
     context = {
@@ -138,7 +138,7 @@ def render_person(
     link: ShownLink | None = None,
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
-    """A refused form keeps its input and errors."""
+    """Render the page of a person. A refused form keeps its input and errors."""
     person = people.get(actor=user, username=username)
     context = {
         "person": person,

@@ -27,7 +27,7 @@ def fill() -> None:
 
 
 def _count_decisions(user: User) -> int:
-    """Up to what is shown: every page counts them."""
+    """Count the decisions up to what is shown: every page counts them."""
     rights = ApproverRights(user)
     count = changes.count_waiting_for(user, most=MOST_SHOWN + 1, rights=rights)
     if count <= MOST_SHOWN:

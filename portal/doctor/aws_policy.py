@@ -52,8 +52,8 @@ def portal(
     imports: Sequence[str] = (),
     prometheus: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Of the portal's pods. `eks`, `assumed`, `simulated` and `prometheus` are ARNs of clusters, roles and
-    workspaces; `imports` names buckets that models are imported from.
+    """Return the IAM policy of the portal's pods. `eks`, `assumed`, `simulated` and `prometheus` are ARNs of
+    clusters, roles and workspaces; `imports` names buckets that models are imported from.
     """
     arn = f"arn:aws:s3:::{bucket}"
     prefixes = ("uploads/", object_keys.REPOSITORIES, places.TEAMS, places.WORK)
@@ -79,12 +79,12 @@ def portal(
 
 
 def _groups_of(cluster: str) -> str:
-    """The ARN of all node groups of a cluster."""
+    """Return the ARN of all node groups of a cluster."""
     return f"{cluster.replace(':cluster/', ':nodegroup/', 1)}/*/*"
 
 
 def serving(*, bucket: str, team: str) -> dict[str, Any]:
-    """Of the pods of a team: its own models, and nothing of other teams."""
+    """Return the IAM policy of a team's pods: its own models, and nothing of other teams."""
     arn, prefix = f"arn:aws:s3:::{bucket}", object_keys.team_prefix(team)
     listing = _allow("List", ("s3:ListBucket",), [arn])
     listing["Condition"] = {"StringLike": {"s3:prefix": f"{prefix}*"}}

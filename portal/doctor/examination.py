@@ -35,7 +35,7 @@ class Result:
 
 
 def run(*, actor: Actor, areas: Sequence[str] = ()) -> Iterator[Result]:
-    """The lines as they come, of `areas` only when some are given. Secrets are taken out of them."""
+    """Yield the results as they come, only of `areas` if some are given. Secrets are taken out of them."""
     policy.require_platform_admin(actor)
     chosen = [check for check in registry.all_checks() if not areas or check.area in areas]
     return (Result(check.area, _redacted(line)) for check in chosen for line in _lines(check))
@@ -46,7 +46,9 @@ def is_healthy(results: Sequence[Result]) -> bool:
 
 
 def _lines(check: Check) -> list[Line]:
-    """What is wrong with a part is known by its own errors; a border as that of a task, so any is caught."""
+    """Run a check and return its lines. Each check handles its own errors; any other is caught here, as at the
+    border of a task.
+    """
     lines: list[Line] = []
     try:
         lines.extend(check.run())

@@ -1,4 +1,4 @@
-"""What a check of the installation says: lines, each with its fix."""
+"""The lines that a check of the installation reports, each with its fix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`fix` is empty only where nothing has to be done."""
+    """A result of a check. `fix` is empty only where nothing has to be done."""
 
     name: str
     status: Status

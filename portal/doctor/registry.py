@@ -13,7 +13,7 @@ Run = Callable[[], Iterable[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`fix` is what to do when the part does not answer at all."""
+    """A check of one part of the installation. `fix` is what to do when the part does not answer at all."""
 
     area: str
     name: str

@@ -26,7 +26,7 @@ def redact(text: str) -> str:
 
 
 def _known() -> set[str]:
-    """Also as an address has them, with percent signs."""
+    """Return the secrets, also percent-encoded as in URLs."""
     known = {secret for secret in _values() if len(secret) >= _SHORTEST}
     return known | {quote(secret, safe="") for secret in known}
 

@@ -106,7 +106,7 @@ def _imports_of(house: str) -> Check:
 
 
 def _openapi_difference() -> str:
-    """What the code's schema and docs/openapi.yaml differ in; empty when they agree."""
+    """Return the difference between the code's schema and docs/openapi.yaml. Empty if they agree."""
     kept = SNAPSHOT.read_text() if SNAPSHOT.exists() else ""
     lines = difflib.unified_diff(
         kept.splitlines(), _schema().splitlines(), "docs/openapi.yaml", "the code", lineterm=""

@@ -49,7 +49,7 @@ def check_machine() -> None:
 
 
 def refusal() -> str:
-    """Names the interpreter to use instead."""
+    """Return why this interpreter is refused, and which one to use instead."""
     current = ".".join(str(number) for number in sys.version_info[:3])
     versions = interpreters.supported_versions()
     path = interpreters.find_supported()

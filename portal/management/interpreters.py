@@ -43,7 +43,7 @@ _LIBRARIES = Path("/usr/lib")
 
 
 def find(version: "tuple[int, int]") -> "str | None":
-    """The path of an interpreter of this version that can make virtual environments."""
+    """Return the path of an interpreter of this version that can make virtual environments."""
     name = "python{}.{}".format(*version)
     for folder in _folders():
         for candidate in (folder / name, folder / "python3"):
@@ -59,8 +59,8 @@ def find_supported() -> "str | None":
 
 
 def find_fast() -> str:
-    """This interpreter, or the distribution's where this one was built without a profile and that one
-    can do all that is asked of it: its version is supported, and it has ensurepip and libpython.
+    """Return this interpreter, or the distribution's if this one was built without a profile and that one can do
+    all that is needed: its version is supported, and it has ensurepip and libpython.
     """
     own = getattr(sys, "_base_executable", sys.executable)
     is_profiled = _PROFILED in (sysconfig.get_config_var("CONFIG_ARGS") or "")

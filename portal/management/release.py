@@ -106,7 +106,7 @@ def _build_wheel(project: Path, target: Path) -> None:
 
 
 def _pack_chart(chart: Path, target: Path) -> None:
-    """As `helm package` names it, with the chart's name as its folder."""
+    """Pack the chart as `helm package` does, with the chart's name as its folder."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in _files(chart):

@@ -34,7 +34,9 @@ _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """`digests`: SHA-256 of each file of the release that may be installed, in hexadecimal."""
+    """A package of the bill of materials. `digests`: SHA-256 of each file of the release that may be installed, in
+    hexadecimal.
+    """
 
     name: str
     version: str
@@ -68,7 +70,9 @@ def document(made_at: datetime) -> str:
     bom = Bom(components=[_component(one, licenses) for one in packages_of(LOCK.read_text())])
     bom.metadata.component = slipway
     bom.metadata.timestamp = made_at
-    bom.serial_number = uuid5(NAMESPACE_URL, f"{slipway.name}=={slipway.version} {LOCK.read_text()}")
+    bom.serial_number = uuid5(
+        NAMESPACE_URL, f"{slipway.name}=={slipway.version} {LOCK.read_text()}"
+    )
     bom.register_dependency(slipway, bom.components)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
 
@@ -88,7 +92,7 @@ def _component(package: Package, licenses: LicenseFactory) -> Component:
 
 
 def _license(name: str) -> str:
-    """An SPDX expression, else the one line that the package says; empty where it is not installed here."""
+    """Return an SPDX expression, or else the one line that the package says. Empty if it is not installed here."""
     try:
         said = metadata.metadata(name)
     except metadata.PackageNotFoundError:

@@ -20,19 +20,19 @@ SERVED: Final = f'finished_reason!~"{_NOT_SERVED}"'
 
 
 def pods_of(deployment: str = ANY_DEPLOYMENT, *, label: str = "pod") -> str:
-    """A matcher; `deployment` is a regular expression of names."""
+    """Return a matcher of pods. `deployment` is a regular expression of names."""
     return f'{label}=~"{deployment}-r[0-9]+-.+"'
 
 
 def by_deployment(aggregate: str, vector: str, *, extra: str = "") -> str:
-    """One series for each revision, from series with the label `pod`."""
+    """Aggregate series with the label `pod` into one series for each revision."""
     labels = f"{extra}, {DEPLOYMENT_LABELS}" if extra else DEPLOYMENT_LABELS
     return f"{aggregate} by ({labels}) ({_named(vector)})"
 
 
 def of_gpu_owners(vector: str, *, deployment: str = ANY_DEPLOYMENT, more: str = "") -> str:
-    """A metric of dcgm-exporter of the GPUs that pods of the portal hold. `vector` has `WHERE` in the place of its
-    matchers.
+    """Return a metric of dcgm-exporter for the GPUs that pods of the portal hold. `vector` has `WHERE` in the place
+    of its matchers.
 
     Prometheus renames the exporter's labels, unless its ServiceMonitor says honorLabels.
     """
@@ -43,7 +43,7 @@ def of_gpu_owners(vector: str, *, deployment: str = ANY_DEPLOYMENT, more: str = 
 
 
 def larger(left: str, right: str) -> str:
-    """Of two vectors with equal labels; the one that exists where the other is missing."""
+    """Return the larger of two vectors with equal labels, or the one that exists where the other is missing."""
     return f"(({left}) > ({right}) or ({right}) or ({left}))"
 
 

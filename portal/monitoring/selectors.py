@@ -10,7 +10,7 @@ from portal.monitoring.rules.targets import TargetFacts
 
 
 def targets_of(cluster: str) -> list[TargetFacts]:
-    """Of all teams, those of deployments that should run. Raises NotFound."""
+    """Return the SLOs of all teams' deployments in the cluster that should run. Raises NotFound."""
     ids = {row.name: row.id for row in clusters.list_clusters()}
     if cluster not in ids:
         raise NotFound(f"There is no cluster {cluster}. There are: {', '.join(sorted(ids))}.")

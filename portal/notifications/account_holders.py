@@ -78,7 +78,9 @@ def _tell(lease: Lease) -> None:
 
 
 def _told(hold: AccountHolder) -> QuerySet[User]:
-    """The owner, who made the account themselves by an invitation, and the leads besides the holder."""
+    """Return whom to notify, never the holder: the leads of the account's teams and its owner. If the account was
+    made by an invitation, its owner is left out.
+    """
     teams = hold.account.memberships.values("team")
     leads = User.objects.filter(memberships__team__in=teams, memberships__role=Role.LEAD)
     owner = User.objects.filter(pk=hold.account_id)
@@ -89,7 +91,7 @@ def _told(hold: AccountHolder) -> QuerySet[User]:
 
 
 def _mail(people: list[User], message: Message) -> None:
-    """Directly, whatever channels they have. Raises NotSent."""
+    """Mail the people directly, whatever channels they have. Raises NotSent."""
     if not links.can_mail():
         return
     for person in people:

@@ -35,7 +35,7 @@ _MODES: Final = {"smtps": "ssl", "smtp": "starttls", "smtp+plain": "insecure"}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`plain` is stored encrypted; `hint` may be shown."""
+    """The address of a channel. `plain` is stored encrypted; `hint` may be shown."""
 
     plain: str
     hint: str

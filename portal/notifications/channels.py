@@ -107,9 +107,7 @@ def try_out(*, actor: User, channel_id: int, path: str) -> None:
 
 
 def get_own(*, actor: User, channel_id: int) -> Channel:
-    """A channel of the actor or of a team that they lead. Raises NotFound, and Forbidden for
-    members.
-    """
+    """Return a channel of the actor or of a team that they lead. Raises NotFound, and Forbidden for members."""
     rows = Channel.objects.select_related("team", "user")
     channel = rows.filter(pk=channel_id).first()
     if channel is None or (channel.user_id is not None and channel.user_id != actor.pk):

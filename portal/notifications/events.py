@@ -9,7 +9,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`code` is stable ("rollout.waits"); `phrase` names it in a list of choices."""
+    """An event that people can subscribe to. `code` is stable ("rollout.waits"); `phrase` names it in a list of
+    choices.
+    """
 
     code: str
     phrase: str

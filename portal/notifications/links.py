@@ -84,12 +84,12 @@ def make(*, delivery: Delivery, user: User, decision: DecisionRequest) -> Decisi
 
 
 def path_of(link: DecisionLink) -> str:
-    """The link's path with its token, for the message only."""
+    """Return the link's path with its token, for the message only."""
     return f"/decide/{vault.token_of(link.nonce)}"
 
 
 def known_digest(token: str) -> str:
-    """The digest of a token, kept in the session after opening the link. Raises NotFound for an unknown
+    """Return the digest of a token, kept in the session after opening the link. Raises NotFound for an unknown
     token.
     """
     digest = _digest(token)
@@ -103,7 +103,7 @@ def id_of(digest: str) -> int:
 
 
 def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
-    """`opened`: digests of the tokens with which this session opened links.
+    """Find a link. `opened` are digests of the tokens with which this session opened links.
 
     Includes used and expired links, so that the page can say so. Raises NotFound and Forbidden.
     """
@@ -121,7 +121,7 @@ def find(*, actor: User, link_id: int, opened: Collection[str]) -> DecisionLink:
 
 
 def why_dead(link: DecisionLink) -> str:
-    """Why the link cannot be used; empty while it can."""
+    """Return why the link cannot be used. Empty while it can."""
     if link.used_at is not None:
         return f"This link has been used: you chose to {link.used_for}."
     if link.expires_at <= clock.now():

@@ -14,7 +14,9 @@ _PORTS: Final = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
 
 
 def problem_with(address: str) -> str:
-    """Empty when it accepts the connection, TLS and the user. Never contains the password."""
+    """Return the problem with a mail server. Empty if it accepts the connection, TLS and the user. Never contains
+    the password.
+    """
     server = urlsplit(address)
     if server.scheme not in _PORTS or not server.hostname:
         return "SLIPWAY_SMTP_URL must begin with smtps://, smtp:// or smtp+plain:// and a host"

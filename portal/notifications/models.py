@@ -110,7 +110,7 @@ class Delivery(Leased):
 
 
 class DecisionLink(models.Model):
-    """Lets one user make one decision once. The token is in the message only; this row has its digest."""
+    """A link that lets one user make one decision once. The token is in the message only; this row has its digest."""
 
     delivery = models.OneToOneField(Delivery, on_delete=models.CASCADE, related_name="link")
     user = models.ForeignKey(

@@ -58,7 +58,7 @@ def notify_platform(
     path: str,
     people: Collection[int] = (),
 ) -> None:
-    """As `notify`, of something that belongs to no team: for the channels of the platform admins and of
+    """Notify about something that belongs to no team, as `notify` does: the channels of the platform admins and of
     these people, by id.
     """
     if not transaction.get_connection().in_atomic_block:
@@ -75,7 +75,7 @@ def notify_platform(
 def _add(
     team: Team | None, event: str, subject: str, message: str, path: str, data: Mapping[str, Any]
 ) -> Notice | None:
-    """None: an equal one was just sent."""
+    """Add a notice. None if an equal one was just sent."""
     digest = _digest(event, subject, message, path, data)
     at = clock.now()
     if Notice.objects.filter(team=team, digest=digest, at__gt=at - _SAME).exists():

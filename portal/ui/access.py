@@ -76,7 +76,7 @@ def _sign_in_first(request: HttpRequest, *, is_keeping: bool) -> HttpResponseBas
 
 
 def _confirm_first(request: HttpRequest, user: User, *, is_keeping: bool) -> HttpResponse:
-    """To the page that confirms, and back with what was typed."""
+    """Redirect to the page that confirms, and back with what was typed."""
     sealed = kept_input.sign_form(request, why=confirm_page.MESSAGE) if is_keeping else ""
     if not sealed or htmx.is_htmx_request(request):
         query = urlencode({"next": _page_of_form(request)})

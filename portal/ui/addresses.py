@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 
 def with_query(request: HttpRequest, **changed: object) -> str:
-    """The current URL with changed query parameters; None or an empty text removes one."""
+    """Return the current URL with changed query parameters. None or an empty text removes one."""
     query = request.GET.copy()
     for name, value in changed.items():
         if value is None or value == "":

@@ -1,4 +1,4 @@
-"""What pages of platform admins share: who may open them, their heading, and the answer to a button."""
+"""The shared parts of pages of platform admins: who may open them, their heading, and the answer to a button."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 def admins_only(
     view: Callable[Concatenate[HttpRequest, User, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """As `people_only`; everyone but a platform admin is refused."""
+    """Wrap a view as `people_only` does, and refuse everyone but a platform admin."""
 
     @wraps(view)
     def wrapper(
@@ -36,8 +36,8 @@ def admins_only(
 
 @dataclass(frozen=True, slots=True)
 class AdminPage:
-    """`tab` is its name in the row of tabs, `url` that of its address. The template extends
-    ui/admin_page.html.
+    """A page of platform admins. `tab` is its name in the row of tabs, `url` that of its address. The template
+    extends ui/admin_page.html.
     """
 
     title: str
@@ -52,14 +52,14 @@ class AdminPage:
         return render(request, self.template, {**context, "admin_page": self}, status=status)
 
     def done(self, request: HttpRequest, message: str) -> HttpResponse:
-        """Back to the page, which says so."""
+        """Redirect back to the page, with a message."""
         messages.success(request, message)
         return redirect(self.url)
 
     def answer(
         self, request: HttpRequest, action: Callable[[], object], message: str
     ) -> HttpResponse:
-        """Do it, and say so; or why it is refused in this state."""
+        """Run an action, and show `message`, or why it is refused in this state."""
         try:
             action()
         except Conflict as error:

@@ -28,7 +28,7 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
+    """A chart with its table: `spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
 
     label: str
     spec: dict[str, Any]
@@ -64,8 +64,8 @@ def stacked_bars(
     time_format: str = "%-d %b",
     marks: Sequence[Mark] = (),
 ) -> Chart:
-    """Bars over time, one colour per series in order of first appearance; "idle" is grey, on top. Marks are at
-    times of bars; those of one bar share a label.
+    """Return a chart of bars over time, one colour per series in order of first appearance; "idle" is grey, on top.
+    Marks are at times of bars; those of one bar share a label.
     """
     names = _ordered([bar.series for bar in bars])
     colours = _colours(names)
@@ -108,7 +108,7 @@ def lines(
     marks: Sequence[Mark] = (),
     time_format: str = "%H:%M",
 ) -> Chart:
-    """Lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
+    """Return a chart of lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
     names = _ordered([point.series for point in points])
     colours = _colours(names)
     layers = [_line_layer(points, names, colours, unit, threshold, time_format)]
@@ -177,7 +177,7 @@ def _ticks(points: Sequence[Point]) -> int:
 
 
 def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
-    """From zero, with a fixed maximum for lines of zeros. The limit is always visible."""
+    """Return a scale from zero, with a fixed maximum for lines of zeros. The limit is always visible."""
     is_flat = not threshold and not any(point.value for point in points)
     return {"zero": True, "domainMin": 0} | ({"domainMax": 1} if is_flat else {})
 

@@ -56,7 +56,7 @@ def show(
     kept: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """`kept` is the sealed input of the form that needs the confirmation."""
+    """Show the page that confirms. `kept` is the sealed input of the form that needs the confirmation."""
     has_password = user.has_usable_password()
     names = set(user.identities.values_list("provider", flat=True))
     if kept and not has_password and (opened := kept_input.read_signed_form(kept)) is not None:

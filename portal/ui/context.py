@@ -70,7 +70,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """The chosen theme; empty follows the system. Rendered by the server, so that nothing flashes."""
+    """Return the chosen theme. Empty follows the system. Rendered by the server, so that nothing flashes."""
     user = getattr(request, "user", None)
     theme = user.theme if isinstance(user, User) else request.COOKIES.get(THEME_COOKIE, "")
     return theme if theme in THEMES else ""

@@ -66,7 +66,9 @@ def default_text(definition: FieldDefinition) -> str:
 
 
 def to_text(definition: FieldDefinition, value: Any) -> str:
-    """What is of another type stays as it is written, so that it is refused at its field."""
+    """Format a value for its input. A value of another type stays as it is written, so that it is refused at its
+    field.
+    """
     if definition.model is not None:
         return OFF if value is None else ON
     if definition.is_list:
@@ -80,7 +82,7 @@ def to_text(definition: FieldDefinition, value: Any) -> str:
 
 
 def from_text(definition: FieldDefinition, text: str) -> Any:
-    """The JSON value. A part that is switched on has its defaults."""
+    """Parse the text of an input into a JSON value. A part that is switched on has its defaults."""
     if definition.model is not None:
         return {} if text == ON else None
     if definition.is_list:
@@ -97,5 +99,5 @@ def from_text(definition: FieldDefinition, text: str) -> Any:
 
 
 def number_of(text: str) -> int | str:
-    """What is no number stays as typed, so that it is refused at its field."""
+    """Parse a whole number. Other text stays as typed, so that it is refused at its field."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else text

@@ -15,7 +15,7 @@ _LEAST_PERCENT: Final = 0.01
 
 
 def span(seconds: float) -> str:
-    """The largest whole unit: "40 s", "12 min", "3 h", "5 d"."""
+    """Format a time span in the largest whole unit: "40 s", "12 min", "3 h", "5 d", for example."""
     whole = int(abs(seconds))
     for size, name in _UNITS:
         if whole >= size:
@@ -24,7 +24,7 @@ def span(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """The two largest units: "40 s", "2 min 10 s", "3 h 5 min"."""
+    """Format a duration in the two largest units: "40 s", "2 min 10 s", "3 h 5 min", for example."""
     whole = round(abs(seconds))
     parts = []
     for size, name in _UNITS:
@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 
 
 def since(at: datetime, now: datetime) -> str:
-    """Relative time; the date itself beyond 60 days."""
+    """Format a relative time; beyond 60 days, the date itself."""
     gap = now - at
     if abs(gap) < _SOON:
         return "just now"
@@ -49,7 +49,7 @@ def since(at: datetime, now: datetime) -> str:
 
 
 def money(amount: Decimal) -> str:
-    """Dollars: with cents below 1,000, whole above, with up to six decimals below a cent."""
+    """Format dollars: with cents below 1,000, whole above, with up to six decimals below a cent."""
     size = abs(amount)
     sign = "\N{MINUS SIGN}" if amount < 0 else ""
     if size >= 1000:
@@ -60,7 +60,7 @@ def money(amount: Decimal) -> str:
 
 
 def unit_price(amount: Decimal) -> str:
-    """Dollars of one unit: three digits that count below a dollar, because $0.01 may be $0.0138."""
+    """Format dollars of one unit: three significant digits below a dollar, because $0.01 may be $0.0138."""
     size = abs(amount)
     if size >= 1 or size == 0:
         return money(amount)
@@ -76,7 +76,9 @@ def _significant(size: Decimal) -> str:
 
 
 def decimals(value: Decimal, places: int) -> str:
-    """With so many decimals. What is small but real is never shown as zero: "less than 0.1"."""
+    """Format with `places` decimals. Small values are never shown as zero: positive ones below the last digit show
+    as "less than 0.1", negative ones with up to seven decimals.
+    """
     least = Decimal(1).scaleb(-places)
     if 0 < value < least:
         return f"less than {least}"
@@ -107,7 +109,7 @@ def _short(size: float) -> str:
 
 
 def percent(ratio: float | Decimal) -> str:
-    """A ratio 0..1 as a percentage: two decimals below 1%, one below 10%, none above."""
+    """Format a ratio 0..1 as a percentage: two decimals below 1%, one below 10%, none above."""
     value = float(ratio) * 100
     size = abs(value)
     if 0 < size < _LEAST_PERCENT / 2:

@@ -49,7 +49,7 @@ def redirect(request: HttpRequest, url: str) -> HttpResponse:
 
 
 def target_of(request: HttpRequest) -> str:
-    """The id of the element that htmx will swap; empty for a whole page."""
+    """Return the id of the element that htmx will swap. Empty for a whole page."""
     target = getattr(getattr(request, "htmx", None), "target", None) or ""
     return target if is_partial(request) else ""
 

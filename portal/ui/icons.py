@@ -15,9 +15,9 @@ _NAMESPACE = "http://www.w3.org/2000/svg"
 
 @functools.lru_cache(maxsize=256)
 def svg(name: str, size: int) -> SafeString:
-    """A decorative icon of `size` pixels, which screen readers skip.
+    """Return a decorative icon of `size` pixels, which screen readers skip.
 
-    Raises KeyError when Lucide has no such icon.
+    Raises KeyError if Lucide has no such icon.
     """
     element = ElementTree.fromstring(_archive().read(f"{name}.svg"))  # noqa: S314  of the package itself
     for node in element.iter():
@@ -33,5 +33,5 @@ def svg(name: str, size: int) -> SafeString:
 
 @functools.cache
 def _archive() -> ZipFile:
-    """In memory: forked processes would share the position in an open file."""
+    """Open the archive of icons in memory: forked processes would share the position in an open file."""
     return ZipFile(BytesIO(files("lucide").joinpath("lucide.zip").read_bytes()))

@@ -28,8 +28,8 @@ _why_shown_again: ContextVar[str] = ContextVar("why_shown_again", default="")
 
 
 def sign_form(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
-    """The signed form data, carried by the sign-in page; empty when it is too large. `why` explains why
-    the form is shown again.
+    """Return the signed form data, carried by the sign-in page. Empty if it is too large. `why` explains why the
+    form is shown again.
     """
     posted = request.POST.copy()
     posted.pop("csrfmiddlewaretoken", None)
@@ -40,7 +40,7 @@ def sign_form(request: HttpRequest, *, why: str = SIGNED_OUT) -> str:
 
 
 def read_signed_form(text: str) -> dict[str, str] | None:
-    """The form data; None when it has expired or the signature is invalid."""
+    """Return the form data. None if it has expired or the signature is invalid."""
     try:
         kept: dict[str, str] = signing.loads(text, salt=_SALT, max_age=_LIVES_SECONDS)
     except signing.BadSignature:
@@ -78,5 +78,5 @@ def showing_again(request: HttpRequest, kept: dict[str, str]) -> Iterator[None]:
 
 
 def why_shown_again() -> str:
-    """Empty for a form that was posted."""
+    """Return why the form is shown again. Empty for a form that was posted."""
     return _why_shown_again.get()

@@ -49,7 +49,7 @@ class FilterForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`direction` is the value of aria-sort, or empty."""
+    """A column of a table that can be sorted. `direction` is the value of aria-sort, or empty."""
 
     title: str
     address: str
@@ -59,7 +59,7 @@ class Column:
 def sortable_columns(
     request: HttpRequest, order: str, titles: Mapping[str, str]
 ) -> dict[str, Column]:
-    """By sort key. The link of the sorted column reverses its order."""
+    """Return the columns by sort key. The link of the sorted column reverses its order."""
     return {
         key: Column(
             title,
@@ -76,8 +76,8 @@ def plain_input(placeholder: str, label: str, *, kind: str = "text") -> forms.Te
 
 
 def day_field() -> forms.DateField:
-    """A day of a filter, but not the last one there is: periods end on the day after. Nor one so early that
-    there is none before it.
+    """Return a filter's day field, which refuses the last day there is, because periods end on the day after, and
+    days so early that there is none before them.
     """
     bounds = (MinValueValidator(_FIRST_DAY), MaxValueValidator(date.max - _DAY))
     return forms.DateField(required=False, validators=bounds)

@@ -16,7 +16,9 @@ Result = TypeVar("Result")
 
 
 class ServiceForm(forms.Form):
-    """`renamed` maps the service's field names to this form's where they differ."""
+    """A form whose errors come from a service. `renamed` maps the service's field names to this form's where they
+    differ.
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {}
     refusal: DomainError | None = None

@@ -74,7 +74,7 @@ def enter(request: HttpRequest) -> HttpResponse:
 
 
 def _check(request: HttpRequest, user: User, form: CodeForm) -> str:
-    """How the person proved it. Raises Invalid."""
+    """Check the second factor and return how the person proved it. Raises Invalid."""
     address = client_address(request)
     if answer := form.cleaned_data["passkey"]:
         state = challenges.take(request, user)
@@ -86,7 +86,9 @@ def _check(request: HttpRequest, user: User, form: CodeForm) -> str:
 
 
 def _person(waiting: dict[str, Any]) -> User | None:
-    """None when too much time has passed, or the account has changed since the first step."""
+    """Return the person who waits for the code. None if too much time has passed, or the account has changed since
+    the first step.
+    """
     if clock.now() - datetime.fromisoformat(waiting["at"]) > _LIVES:
         return None
     user = User.objects.filter(pk=waiting["user"], is_active=True).first()

@@ -1,4 +1,4 @@
-"""What a completed sign-in leaves: a session that says how it began, and a browser that is known."""
+"""The result of a completed sign-in: a session that says how it began, and a browser that is known."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _OF_ADDRESS: Final = Limit("single sign-on from an address", 600, 15 * 60)
 @never_cache
 @require_GET
 def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """A link and no form: the page's content policy lets no form lead to another site."""
+    """Begin a sign-in by a link and no form: the page's content policy lets no form lead to another site."""
     provider = gateway.provider_named(provider_id)
     if not rate_limits.count(_OF_ADDRESS, client_network(request)):
         return _too_many(request)
@@ -49,7 +49,7 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 @never_cache
 @require_GET
 def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Signs in only what this browser began; a new session replaces the old one."""
+    """Sign in only what this browser began; a new session replaces the old one."""
     provider = gateway.provider_named(provider_id)
     if not rate_limits.count(_OF_ADDRESS, client_network(request)):
         return _too_many(request)
@@ -91,7 +91,7 @@ def _confirmed(request: HttpRequest, provider: Provider, answer: Answer) -> Http
 
 
 def _safe_path(request: HttpRequest, path: str) -> str:
-    """Empty for an address of another site."""
+    """Return the path if it is safe to redirect to. Empty if it leads to another site."""
     is_safe = url_has_allowed_host_and_scheme(
         path, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

@@ -22,19 +22,19 @@ class PageRequest(HttpRequest):
 
 
 def current(request: HttpRequest) -> Team | None:
-    """The current team; None for users without a team."""
+    """Return the current team. None for users without a team."""
     team: Team | None = getattr(request, "team", None)
     return team
 
 
 def visible(request: HttpRequest) -> list[Team]:
-    """The visible teams, read once per request."""
+    """Return the visible teams, read once per request."""
     teams: list[Team] = getattr(request, "visible_teams", [])
     return teams
 
 
 def held_roles(request: HttpRequest, user: User) -> HeldRoles:
-    """Of the user of this request, read at most once in it."""
+    """Return the roles of the request's user, read at most once in it."""
     page = cast("PageRequest", request)
     if not hasattr(page, "held_roles"):
         page.held_roles = roles.held_by(user)

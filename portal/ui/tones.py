@@ -48,11 +48,11 @@ _TONE_OF = {state: tone for tone, states in _TONES.items() for state in states}
 
 
 def of(state: str) -> str:
-    """Tone of a state; unknown and resting states are grey."""
+    """Return the tone of a state. Unknown and resting states are grey."""
     return _TONE_OF.get(state.lower(), WAIT)
 
 
 def describe_state(state: str) -> str:
-    """A stored state as text: "roll_back" becomes "Roll back"."""
+    """Format a stored state as text: "roll_back" becomes "Roll back"."""
     text = state.replace("_", " ").replace("-", " ").strip()
     return text[:1].upper() + text[1:]

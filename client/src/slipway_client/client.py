@@ -47,8 +47,8 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         store_transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`timeout` in seconds, of each attempt. The transports replace the network to the portal
-        and to the object store, for proxies and tests.
+        """Connect to a portal. `timeout` is in seconds, of each attempt. The transports replace the network to the
+        portal and to the object store, for proxies and tests.
         """
         known = login.read(url, token)
         self.url = known.url
@@ -87,7 +87,7 @@ class Client:
         self._connection.close()
 
     def me(self) -> Me:
-        """The owner of the token. The cheapest way to try address and token."""
+        """Return the owner of the token. The cheapest way to try address and token."""
         return self.account.me()
 
     def clusters(self) -> list[Cluster]:
@@ -136,11 +136,11 @@ class Client:
         key: str | None = None,
         timeout: float = 60.0,
     ) -> dict[str, Any]:
-        """One inference request at the deployment's address, by the v2 protocol.
+        """Send one inference request to the deployment's address, by the v2 protocol.
 
-        `inputs` are numpy arrays or nested lists by name; types come from the signature of the
-        stable revision. The outputs are numpy arrays where numpy is installed. `key` is the caller's;
-        without one it is read from SLIPWAY_CALLER_KEY.
+        `inputs` are numpy arrays or nested lists by name; types come from the signature of the stable revision. The
+        outputs are numpy arrays if numpy is installed. `key` is the caller's; without one it is read from
+        SLIPWAY_CALLER_KEY.
         """
         target = (
             deployment if isinstance(deployment, Deployment) else self.deployments.get(deployment)

@@ -27,14 +27,16 @@ _LONGEST_PAUSE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`attempts` in all; pauses double from `first_pause_seconds` on, with jitter."""
+    """A policy for repeating requests: `attempts` in all; pauses double from `first_pause_seconds` on, with jitter."""
 
     attempts: int = 5
     first_pause_seconds: float = 0.5
     longest_pause_seconds: float = 8.0
 
     def pause_before(self, attempt: int) -> float:
-        """Before attempt 2, 3, …: at random up to the doubled pause, so that clients spread out."""
+        """Return the pause in seconds before attempt 2, 3, …: at random up to the doubled pause, so that clients
+        spread out.
+        """
         pause = self.first_pause_seconds * float(2 ** (attempt - 2))
         return random.uniform(0.5, 1.0) * min(pause, self.longest_pause_seconds)  # noqa: S311  not for secrets
 
@@ -67,7 +69,7 @@ class Connection:
 
     @contextmanager
     def with_retry(self, retry: RetryPolicy) -> Iterator[None]:
-        """Another policy meanwhile, as for an upload of hours."""
+        """Use another retry policy within the block, as for an upload of hours."""
         before, self.retry = self.retry, retry
         try:
             yield
@@ -88,12 +90,12 @@ class Connection:
         self._send("DELETE", path)
 
     def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """Every row of a paginated list, page by page."""
+        """Yield every row of a paginated list, page by page."""
         for page in self.answers(path, query):
             yield from page["results"]
 
     def answers(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """Every page of a paginated list."""
+        """Yield every page of a paginated list."""
         page = self.get(path, query)
         while True:
             yield page
@@ -104,7 +106,7 @@ class Connection:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """One GET whose body is read line by line; the caller reconnects. Raises httpx's errors."""
+        """Stream one GET whose body is read line by line; the caller reconnects. Raises httpx's errors."""
         with self._http.stream("GET", path, headers=dict(headers)) as answer:
             yield answer
 
@@ -148,7 +150,7 @@ class Connection:
 
 
 def read(answer: httpx.Response, *, url: str) -> Any:
-    """The body as JSON. Raises `ApiError` for a refusal."""
+    """Return the body as JSON. Raises `ApiError` for a refusal."""
     if answer.status_code == httpx.codes.NO_CONTENT:
         return None
     try:
@@ -169,7 +171,7 @@ def _redirect(answer: httpx.Response) -> str:
 
 
 def _is_still_running(answer: httpx.Response) -> bool:
-    """The first attempt timed out here and is still being handled by the portal."""
+    """Return whether the portal still handles the first attempt, which timed out here."""
     if answer.status_code != httpx.codes.CONFLICT:
         return False
     try:

@@ -1,7 +1,6 @@
-"""From the portal's JSON to the dataclasses of `types`.
+"""The decoding of the portal's JSON into the dataclasses of `types`.
 
-Fields that a newer portal adds are ignored; a field that is missing or of another type is an error
-that names it.
+Fields that a newer portal adds are ignored; a field that is missing or of another type is an error that names it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], value: object, place: str = "") -> T:
-    """`kind` is a dataclass; `place` names the value in errors."""
+    """Decode a value as `kind`, a dataclass. `place` names the value in errors."""
     if not isinstance(value, Mapping):
         raise UnexpectedAnswer(f"{place or kind.__name__}: expected an object, got {value!r}.")
     fields = {}

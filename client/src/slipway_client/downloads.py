@@ -24,9 +24,10 @@ def save(
     *,
     transport: httpx.BaseTransport | None = None,
 ) -> int:
-    """All parts in one file, in the order of the rows; their number. The file is there once it is whole.
+    """Save all parts in one file, in the order of the rows, and return their number. The file appears once it is
+    whole.
 
-    Raises InvalidInput where the file exists.
+    Raises InvalidInput if the file exists.
     """
     if target.exists():
         raise InvalidInput(f"{target} exists. Choose another name, or remove it.")

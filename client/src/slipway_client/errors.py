@@ -31,7 +31,7 @@ class WaitTimedOut(SlipwayError):
 
 
 class Failed(SlipwayError):
-    """What was waited for ended in another way; the message has the portal's reason."""
+    """A wait ended in another way than expected; the message has the portal's reason."""
 
 
 class InvalidInput(SlipwayError):
@@ -53,7 +53,7 @@ class ApiError(SlipwayError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        """The detail, and each field that it does not name."""
+        """Return the detail, and each field that it does not name."""
         lines = [f"  {name}: {fix}" for name, fix in self.fields.items() if fix not in self.detail]
         return "\n".join([self.detail, *lines])
 

@@ -63,10 +63,10 @@ def infer(
     timeout: float = 60.0,
     transport: httpx.BaseTransport | None = None,
 ) -> dict[str, Any]:
-    """The outputs by name: numpy arrays, or nested lists without numpy.
+    """Infer the outputs by name: numpy arrays, or nested lists without numpy.
 
-    `url` is the deployment's, `tensors` the inputs of the version's signature, `key` the caller's. No token
-    is sent: the address is the gateway's, not the portal's.
+    `url` is the deployment's, `tensors` the inputs of the version's signature, `key` the caller's. No token is
+    sent: the address is the gateway's, not the portal's.
     """
     content, headers = pack([encode(name, value, tensors) for name, value in inputs.items()])
     if key:
@@ -94,7 +94,7 @@ def _body_of(answer: httpx.Response, url: str) -> dict[str, Any]:
 
 
 def _refusal(answer: httpx.Response, body: object) -> ApiError:
-    """Triton's own message: {"error": …}."""
+    """Return the error with Triton's own message: {"error": …}."""
     detail = str(body.get("error", "")) if isinstance(body, dict) else answer.text[:500]
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         detail = (
@@ -106,7 +106,7 @@ def _refusal(answer: httpx.Response, body: object) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class InputTensor:
-    """`data` is row-major."""
+    """An input of an inference request. `data` is row-major."""
 
     name: str
     datatype: str
@@ -128,7 +128,7 @@ def encode(name: str, value: Any, tensors: Sequence[Tensor] = ()) -> InputTensor
 
 
 def pack(inputs: Sequence[InputTensor]) -> tuple[bytes, dict[str, str]]:
-    """The body of a request and its headers: JSON, then the binary tensors in the same order."""
+    """Return the body of a request and its headers: JSON, then the binary tensors in the same order."""
     described: list[dict[str, Any]] = []
     binary: list[bytes] = []
     for tensor in inputs:
@@ -195,7 +195,7 @@ def _datatype_of(dtype: Any) -> str:
 
 
 def _guess(flat: Sequence[Any]) -> str:
-    """The type of JSON values where no signature is known."""
+    """Guess the type of JSON values where no signature is known."""
     if all(isinstance(item, bool) for item in flat):
         return "BOOL"
     if all(isinstance(item, int) for item in flat):
@@ -212,7 +212,7 @@ def _array(datatype: str, shape: Sequence[int], data: Any) -> Any:
 
 
 def nested(flat: list[Any], shape: list[int]) -> Any:
-    """Row-major values as nested lists."""
+    """Return row-major values as nested lists."""
     for size in reversed(shape[1:]):
         flat = [flat[i : i + size] for i in range(0, len(flat), size)] if size else []
     return flat

@@ -1,4 +1,4 @@
-"""Where the portal's address and the token come from: the environment, else the login file.
+"""The source of the portal's address and the token: the environment, or else the login file.
 
 The file is readable by its owner only (0600). The token is never printed.
 """
@@ -33,9 +33,9 @@ def path() -> Path:
 
 
 def read(url: str | None = None, token: str | None = None) -> Login:
-    """Arguments win over the environment, and the environment over the file.
+    """Read the login. Arguments win over the environment, and the environment over the file.
 
-    A token of the file belongs to the file's portal and is never sent to another one.
+    A token of the file belongs to the file's portal and is never sent to another one. Raises NotLoggedIn.
     """
     stored = _read_file()
     url = url or os.environ.get(URL_VARIABLE) or (stored.url if stored else "")
@@ -51,7 +51,7 @@ def read(url: str | None = None, token: str | None = None) -> Login:
 
 
 def save(login: Login) -> Path:
-    """Replaces the file as a whole; nobody else can read it at any moment."""
+    """Replace the login file as a whole. Nobody else can read it at any moment."""
     target = path()
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
@@ -71,7 +71,7 @@ def remove() -> bool:
 
 
 def checked_url(url: str) -> str:
-    """Without a trailing slash. Raises InvalidInput."""
+    """Return the URL without a trailing slash. Raises InvalidInput if it is not a portal's address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInput(f"{url!r} is not an address. Use https://host, or http://host:port.")

@@ -15,7 +15,9 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """`memory=8Gi scaling.kind=hpa gpus=2`: values are JSON where they can be, else text."""
+    """Parse settings such as `memory=8Gi scaling.kind=hpa gpus=2`. Values are JSON if they can be, else text.
+    Raises InvalidInput.
+    """
     result: dict[str, Any] = {}
     for pair in pairs:
         name, is_given, text = pair.partition("=")
@@ -49,7 +51,7 @@ def json_file(path: str) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` wins; groups are merged field by field."""
+    """Merge settings: `over` wins; groups are merged field by field."""
     result = dict(base)
     for name, item in over.items():
         is_group = isinstance(item, Mapping) and isinstance(result.get(name), Mapping)
@@ -58,7 +60,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steps(text: str) -> list[dict[str, Any]]:
-    """`5:10m:100,25:10m,50:1h`: weight, soak time and, optionally, requests of the candidate."""
+    """Parse steps such as `5:10m:100,25:10m,50:1h`: weight, soak time and, optionally, requests of the candidate."""
     return [_step(part) for part in text.split(",")]
 
 

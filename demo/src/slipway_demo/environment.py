@@ -17,7 +17,7 @@ _LOCAL = "127.0.0.1,localhost"
 
 
 def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
-    """The variables; they are also written to demo.env, for running manage.py next to the demo."""
+    """Return the variables. They are also written to demo.env, for running manage.py next to the demo."""
     s3_url = f"http://127.0.0.1:{ports.s3}"
     return {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
@@ -44,7 +44,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
 
 
 def of_children(ours: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment with the demo's variables in place of conflicting ones; the MLflow servers to
+    """Return the caller's environment with the demo's variables in place of conflicting ones. The MLflow servers to
     import from are the caller's.
     """
     inherited = {

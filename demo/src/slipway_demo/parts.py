@@ -31,7 +31,7 @@ class Part:
 
 
 def all_parts(folder: Folder, ports: Ports, *, has_samples: bool) -> list[Part]:
-    """Infrastructure first, then the product. Each name is also the name of its log."""
+    """Return all parts, infrastructure first, then the product. Each name is also the name of its log."""
     return [*_infrastructure(folder, ports, has_samples=has_samples), *_product(folder, ports)]
 
 

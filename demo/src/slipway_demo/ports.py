@@ -66,7 +66,7 @@ def choose(
 
 
 def moved(remembered: Mapping[str, int], chosen: Ports) -> list[str]:
-    """A sentence for each part that is elsewhere than at the last start, where someone may look for it."""
+    """Describe each part that is elsewhere than at the last start, where someone may look for it, in a sentence."""
     return [
         f"Port {remembered[name]} is in use by another program: {name} is at {port} this time."
         for name, port in chosen.to_json().items()

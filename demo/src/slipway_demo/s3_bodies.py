@@ -51,7 +51,9 @@ class Body:
         return replace(self, pieces=tuple(pieces))
 
     def __iter__(self) -> Iterator[bytes]:
-        """In chunks of at most 1 MiB. Raises OSError if the object was deleted meanwhile."""
+        """Yield the bytes in chunks of at most 1 MiB. Raises OSError if the object was deleted meanwhile, EOFError
+        if a piece is shorter than recorded.
+        """
         for piece in self.pieces:
             with (self.folder / piece.name).open("rb", buffering=0) as file:
                 file.seek(piece.start)
@@ -84,7 +86,7 @@ class Bodies:
         return Body(self.folder, (Piece(name, 0, len(content)),))
 
     def hold(self, body: Body) -> Body:
-        """The same bytes under names of the caller's own."""
+        """Return the same bytes under new names, which are the caller's own."""
         return Body(self.folder, tuple(self._linked(piece) for piece in body.pieces))
 
     def _linked(self, piece: Piece) -> Piece:
@@ -116,7 +118,7 @@ def md5_of(chunks: Iterable[bytes]) -> str:
 
 
 def checksum_of(chunks: Iterable[bytes], algorithm: str) -> bytes | None:
-    """S3's checksum of the bytes, binary. None for an algorithm that is not at hand here."""
+    """Return S3's checksum of the bytes, binary. None for an algorithm that is not available here."""
     if algorithm == "CRC32":
         value = 0
         for chunk in chunks:

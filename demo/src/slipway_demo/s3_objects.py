@@ -63,13 +63,15 @@ class StoredKey(models.FakeKey):  # type: ignore[misc]  # moto is untyped
         return f'"{self._etag}"'
 
     def dispose(self, garbage: bool = False) -> None:  # noqa: FBT001, FBT002  # as moto calls it
-        """moto calls it when a version is deleted or replaced, an upload ends, a part is sent again."""
+        """Dispose of the body. moto calls it when a version is deleted or replaced, an upload ends, or a part is
+        sent again.
+        """
         if not garbage and not self.disposed:
             self.bodies.give_up(self._body)
             self.disposed = True
 
     def __del__(self) -> None:
-        """Without moto's warning: files stay when the process ends."""
+        """Suppress moto's warning: files stay when the process ends."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = {k: v for k, v in self.__dict__.items() if k not in ("_value_buffer", "lock")}
@@ -91,7 +93,7 @@ class StoredMultipart(models.FakeMultipart):  # type: ignore[misc]  # moto is un
         return str(self.metadata.get("x-amz-checksum-algorithm") or "")
 
     def set_part(self, part_id: int, value: bytes | Body) -> Any:
-        """Refuses a part whose bytes have another SHA-256 than its request says, as S3 does."""
+        """Set a part. Refuses a part whose bytes have another SHA-256 than its request says, as S3 does."""
         declared = _declared_sha256()
         checksum = None
         if declared or self.algorithm:
@@ -106,7 +108,7 @@ class StoredMultipart(models.FakeMultipart):  # type: ignore[misc]  # moto is un
     def complete(
         self, body: Iterator[tuple[int, str]]
     ) -> tuple[Body, str, tuple[str, str, int] | None]:
-        """The body of all parts, its ETag, and type, value and number of parts of its checksum."""
+        """Return the body of all parts, its ETag, and type, value and number of parts of its checksum."""
         parts: list[Any] = []
         for number, etag in body:
             part = self.parts.get(number)
@@ -137,7 +139,7 @@ class StoredMultipart(models.FakeMultipart):  # type: ignore[misc]  # moto is un
 
 
 def _copy_object(backend: Any, source: StoredKey, bucket: str, name: str, **more: Any) -> None:
-    """A copy is one object: its checksum is that of all bytes, not the one of the source's parts."""
+    """Copy an object. A copy is one object: its checksum is that of all bytes, not the one of the source's parts."""
     _moto_copy(backend, source, bucket, name, **more)
     if source.checksum_type == "COMPOSITE":
         copy = backend.get_object(bucket, name)
@@ -151,7 +153,7 @@ def _declared_sha256() -> str:
 
 
 def _compute_checksum(body: bytes | Body, algorithm: str) -> bytes:
-    """Base64."""
+    """Compute a checksum in Base64."""
     if not isinstance(body, Body):
         return bytes(_moto_checksum(body, algorithm))
     checksum = checksum_of(body, algorithm)
@@ -161,7 +163,7 @@ def _compute_checksum(body: bytes | Body, algorithm: str) -> bytes:
 
 
 def install(folder: Path) -> Bodies:
-    """From now on moto keeps the bytes of its objects in `folder`."""
+    """Make moto keep the bytes of its objects in `folder` from now on."""
     StoredKey.bodies = Bodies(folder)
     models.FakeKey = StoredKey
     models.FakeMultipart = StoredMultipart

@@ -95,7 +95,7 @@ def _return_large_buffers() -> None:
 
 class QuietHandler(MotoRequestHandler):  # type: ignore[misc]  # moto is untyped
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Requests are not logged: a presigned URL is a secret while it lives."""
+        """Log nothing: a presigned URL is a secret while it lives."""
 
 
 def main() -> None:

@@ -93,7 +93,7 @@ def _shapes_of(bucket: FakeBucket) -> dict[str, _Shape]:
 
 
 def _stored_keys(bucket: FakeBucket) -> list[s3_objects.StoredKey]:
-    """All versions but delete markers."""
+    """Return all versions but delete markers."""
     versions = [version for _, versions in bucket.keys.lists() for version in versions]
     return [version for version in versions if isinstance(version, s3_objects.StoredKey)]
 

@@ -50,7 +50,9 @@ _UNBATCHED: Final = frozenset({"ranker"})
 
 
 def make_team() -> Team:
-    """With the people of vision in the same roles, and a price for its spot nodes."""
+    """Create the team of the samples with the people of vision in the same roles, and load the prices of its spot
+    nodes.
+    """
     team = Team.objects.filter(slug=TEAM).first() or teams.create(
         actor=SYSTEM,
         slug=TEAM,
@@ -68,7 +70,7 @@ def make_team() -> Team:
 def request_missing(
     *, actor: User, versions: Mapping[str, ModelVersion], cluster_id: int
 ) -> list[ChangeRequest]:
-    """The requests of the samples that do not exist yet. `versions` by the name of the model."""
+    """Request the samples that do not exist yet. `versions` are by the name of the model."""
     existing = set(Deployment.objects.filter(team__slug=TEAM).values_list("name", flat=True))
     return [
         requests.request_deploy(
@@ -94,7 +96,9 @@ def approve_waiting(*, actor: User) -> None:
 
 
 def are_ready() -> bool:
-    """Served and metered, so that no hour is missing between what was made up and what is observed."""
+    """Return whether the samples are served and metered, so that no hour is missing between what was made up and
+    what is observed.
+    """
     rows = Deployment.objects.filter(team__slug=TEAM, name__in=[s.name for s in SAMPLES])
     open_changes = ChangeRequest.objects.filter(deployment__in=rows, finished_at=None)
     ready = rows.filter(state=DeploymentState.READY).count()
@@ -104,7 +108,9 @@ def are_ready() -> bool:
 
 
 def write_history(*, cluster_id: int) -> bool:
-    """Hours before the samples were metered, once; False when they are there. Call when all are ready."""
+    """Write the hours before the samples were metered, once. Returns False if they are there. Call when all are
+    ready.
+    """
     begin = demo_samples.write(cluster_id=cluster_id, team_slug=TEAM, samples=SAMPLES)
     if begin is None:
         return False

@@ -1,4 +1,4 @@
-"""From an empty demo to its sample deployments. A start that was ended half-way is continued by the next one."""
+"""The start of the sample deployments in an empty demo. The next start continues one that was interrupted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _make(cluster_id: int, folder: Path) -> None:
 
 
 def _versions(member: User, folder: Path) -> dict[str, ModelVersion]:
-    """By model. Uploaded as by a browser, and verified by a worker."""
+    """Return the verified versions by model. They are uploaded as by a browser, and verified by a worker."""
     _wait("sample models", (folder / CONFIGURATION).exists)
     usable = (VersionState.VERIFYING, VersionState.READY)
     rows = ModelVersion.objects.filter(model__team__slug=samples.TEAM, state__in=usable)

@@ -37,7 +37,7 @@ _pause = time.sleep
 
 
 def migrate(record: Path) -> None:
-    """Exit with a message when the database was made by migrations that no longer exist, or that have
+    """Migrate the database. Exits with a message if it was made by migrations that no longer exist, or that have
     changed since. `record` is the file with the digests of those that made it.
     """
     files = migration_history.read_files()
@@ -54,7 +54,7 @@ def migrate(record: Path) -> None:
 
 
 def _digest_of(migration: type[Migration]) -> str:
-    """Of its whole file: the SQL of triggers is beside the class."""
+    """Return the digest of the migration's whole file: the SQL of triggers is beside the class."""
     return hashlib.sha256(inspect.getsource(sys.modules[migration.__module__]).encode()).hexdigest()
 
 
@@ -81,9 +81,10 @@ def prepare_bucket(*, s3_url: str, origins: Sequence[str]) -> None:
 
 
 def observe_cluster() -> None:
-    """Once all parts are up: nobody is refused a request because what the cluster has is not known yet.
+    """Observe the cluster once all parts are up: nobody is refused a request because what the cluster has is
+    unknown yet.
 
-    Raises ClusterError when it does not answer within a minute.
+    Raises ClusterError if it does not answer within a minute.
     """
     (cluster_id,) = [one.id for one in registered.list_clusters() if one.kind == "local"]
     deadline = time.monotonic() + _LONGEST_WAIT_SECONDS

@@ -74,7 +74,7 @@ class Folder:
             shutil.rmtree(self.root)
 
     def secrets(self) -> Secrets:
-        """Created at the first start and kept; users added later get a password."""
+        """Return the secrets, which are created at the first start and kept. Users added later get a password."""
         if self._secrets.exists():
             kept = json.loads(self._secrets.read_text())
             kept["passwords"] = Secrets().passwords | kept["passwords"]
@@ -95,7 +95,7 @@ class Folder:
 
     @property
     def supervisor_socket(self) -> Path:
-        """In the temporary folder if the path is too long for a Unix socket."""
+        """The path of the supervisor's socket, in the temporary folder if it is too long for a Unix socket."""
         path = self.root / "supervisor.sock"
         if len(str(path)) <= _LONGEST_SOCKET_PATH:
             return path

@@ -104,7 +104,7 @@ class Control:
         self._url = f"unix://{folder.supervisor_socket}"
 
     def statuses(self) -> dict[str, dict[str, Any]]:
-        """The status of each program; empty while supervisord does not respond."""
+        """Return the status of each program. Empty while supervisord does not respond."""
         try:
             rows = cast("list[dict[str, Any]]", self._proxy().getAllProcessInfo())
         except (OSError, xmlrpc.client.Error):

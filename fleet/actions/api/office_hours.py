@@ -38,8 +38,8 @@ def _day() -> serializers.ListField:
 
 
 class OfficeHoursDaysSerializer(Serializer):
-    """From and to of each day as ["07:30", "22:00"], null: closed all day. One that ends no later than it
-    starts ends on the next day; "24:00" is the end of the day.
+    """The start and end of each day as ["07:30", "22:00"]; null means closed all day. An end no later than the
+    start is on the next day; "24:00" is the end of the day.
     """
 
     monday = _day()

@@ -14,8 +14,8 @@ DEFAULT_MINUTES: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """`deadline_minutes` counts from its start. `evict_unmanaged` also evicts pods that no controller would
-    start elsewhere.
+    """The settings of a drain. `deadline_minutes` counts from its start. `evict_unmanaged` also evicts pods that no
+    controller would start elsewhere.
     """
 
     deadline_minutes: int = DEFAULT_MINUTES

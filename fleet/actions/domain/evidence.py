@@ -1,4 +1,4 @@
-"""What a request showed, and what an approval of it binds to."""
+"""The evidence that a fleet request shows, and what an approval of it binds to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class AffectedDeployment:
-    """Pods of one deployment, or with an empty `deployment` those of no deployment, on the node."""
+    """The pods of one deployment on the node or, with an empty `deployment`, those of no deployment."""
 
     team_slug: str
     deployment: str
@@ -43,8 +43,8 @@ class HeldBudget:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """As observed when it was made. Money is per hour; None is not known. `bound` is what must still hold at
-    the approval.
+    """The effects of an action as observed when it was requested. Amounts are per hour; None means unknown. `bound`
+    is what must still hold at approval.
     """
 
     changes: tuple[FieldChange, ...] = ()

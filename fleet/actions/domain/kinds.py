@@ -1,4 +1,4 @@
-"""What can be done to the fleet by request."""
+"""The kinds of fleet actions that can be requested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ActionKind(StrEnum):
 
     @property
     def verb(self) -> str:
-        """For titles: "Drain node-1"."""
+        """The kind as titles show it, such as "Drain" in "Drain node-1"."""
         return (
             self.value.replace("_", " ")
             .capitalize()

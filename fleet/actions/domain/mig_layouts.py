@@ -29,7 +29,7 @@ SINGLE: Final = "single"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`slices` of one GPU, by profile; none: whole GPUs."""
+    """A MIG layout: `slices` of one GPU, by profile. Without slices GPUs stay whole."""
 
     name: str
     slices: Mapping[str, int]
@@ -41,7 +41,9 @@ class Layout:
         return f"{self.name}: {parts} per GPU"
 
     def resources(self, gpu_count: int, strategy: str) -> dict[str, int]:
-        """What a node of so many GPUs offers then, by the strategy of its device plugin."""
+        """Return what a node of `gpu_count` GPUs offers with this layout under the device plugin's strategy, by
+        resource.
+        """
         if not self.slices:
             return {WHOLE: gpu_count}
         if strategy == SINGLE:
@@ -86,7 +88,9 @@ _FORTY_GB_MIB: Final = 45_000
 
 
 def layouts_of(product: str, memory_mib: int) -> tuple[Layout, ...]:
-    """Whole GPUs first, then from the smallest slices on; empty for a GPU that is not known here."""
+    """Return the layouts of a GPU: whole GPUs first, then from the smallest slices on; empty for a GPU that is not
+    known here.
+    """
     name = _full_name(product, memory_mib)
     for pattern, profiles, balanced in _PROFILES:
         if pattern.search(name):
@@ -100,7 +104,7 @@ def find(layouts: tuple[Layout, ...], name: str) -> Layout | None:
 
 
 def _full_name(product: str, memory_mib: int) -> str:
-    """In small letters, with the memory where the name does not have it: "a100-80gb"."""
+    """Return the product's name in lowercase, with its memory if the name lacks it: "a100-80gb"."""
     name = product.lower()
     if re.search(r"a100|a800|h100|h800", name) and not re.search(r"\d+gb", name) and memory_mib:
         return f"{name}-{40 if memory_mib <= _FORTY_GB_MIB else 80}gb"

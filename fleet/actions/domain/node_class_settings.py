@@ -1,4 +1,4 @@
-"""What can be requested of a Karpenter EC2NodeClass, and the object that it becomes."""
+"""The settings that can be requested of a Karpenter EC2NodeClass, and the object they become."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _DEVICES: Final = {"al2023": "/dev/xvda", "al2": "/dev/xvda", "bottlerocket": "/
 
 @dataclass(frozen=True, slots=True)
 class NodeClassSettings:
-    """Of an existing class, what is empty or None stays. Tags select: each "key=value", all of them at once."""
+    """The requested settings of a node class. Empty or None leaves an existing class unchanged. Tags are selectors,
+    each "key=value"; all must match.
+    """
 
     ami_alias: str = ""
     role: str = ""
@@ -46,7 +48,7 @@ class NodeClassSettings:
         )
 
     def problems(self, *, is_new: bool) -> dict[str, str]:
-        """By field; empty when it is valid."""
+        """Return the problems by field. Empty if the settings are valid."""
         problems = {
             "ami_alias": _problem_with(
                 self.ami_alias, _ALIAS, "use al2023@latest or al2023@v20250505"
@@ -81,7 +83,7 @@ class NodeClassSettings:
 
 
 def read(live: Mapping[str, Any]) -> NodeClassSettings:
-    """What a class of the cluster has now; what it selects by other means than one set of tags is empty."""
+    """Return the current settings of a live class. Selectors other than one set of tags are left empty."""
     spec = live.get("spec") or {}
     aliases = [str(term["alias"]) for term in spec.get("amiSelectorTerms") or () if "alias" in term]
     return NodeClassSettings(
@@ -95,7 +97,7 @@ def read(live: Mapping[str, Any]) -> NodeClassSettings:
 
 
 def manifest(name: str, settings: NodeClassSettings) -> dict[str, Any]:
-    """A new class."""
+    """Return the manifest of a new class."""
     spec: dict[str, Any] = _spec({}, settings)
     return {
         "apiVersion": API_VERSION,
@@ -106,12 +108,12 @@ def manifest(name: str, settings: NodeClassSettings) -> dict[str, Any]:
 
 
 def patch(live: Mapping[str, Any], settings: NodeClassSettings) -> dict[str, Any]:
-    """The merge patch that changes a class; what no setting names stays."""
+    """Return the merge patch that changes a class; what no setting names stays."""
     return {"spec": _spec(live.get("spec") or {}, settings)}
 
 
 def device_of(spec: Mapping[str, Any], settings: NodeClassSettings) -> str:
-    """The device with images and logs; empty for a family that is not known here."""
+    """Return the device with images and logs; empty for a family that is not known here."""
     alias = settings.ami_alias or next(
         (str(term["alias"]) for term in spec.get("amiSelectorTerms") or () if "alias" in term), ""
     )

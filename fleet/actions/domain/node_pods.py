@@ -13,7 +13,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class NodePod:
-    """`controller` is the kind of its controlling owner; empty: nothing would start it elsewhere."""
+    """A pod on a node. `controller` is the kind of its controlling owner; empty: nothing would start it elsewhere."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class NodePod:
 
 @dataclass(frozen=True, slots=True)
 class NodePods:
-    """Of one node: what is to be evicted, what is terminating already, and what would not come back."""
+    """The pods of one node: those to evict, those already terminating, and those that would not come back."""
 
     to_evict: tuple[NodePod, ...]
     terminating: tuple[NodePod, ...]
@@ -57,7 +57,7 @@ class NodePods:
 
 
 def sort_pods(items: Iterable[Mapping[str, Any]]) -> NodePods:
-    """Ordered by namespace and name."""
+    """Sort the pods of a node by namespace and name."""
     pods = sorted((read_pod(item) for item in items), key=str)
     leaving = [pod for pod in pods if not pod.stays]
     return NodePods(

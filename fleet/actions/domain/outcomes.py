@@ -1,4 +1,4 @@
-"""What one pass over a running action came to."""
+"""The outcome of one pass over a running action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`progress` replaces what the row has, None keeps it; `after_seconds` is when to look again."""
+    """The outcome of a pass. `progress` replaces what the row has, None keeps it; `after_seconds` is when to look
+    again.
+    """
 
     result: Result
     message: str

@@ -23,7 +23,9 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """`strategy` is none, time-slicing or mps; `replicas` of each whole GPU. `problem`: why it cannot be used."""
+    """A configuration of the device plugin. `strategy` is none, time-slicing or mps, with `replicas` of each whole
+    GPU. `problem` says why it cannot be used.
+    """
 
     key: str
     strategy: str = NONE
@@ -39,7 +41,7 @@ class PluginConfig:
         return f"{self.key}: {self.replicas} replicas per GPU, {self.strategy}"
 
     def resources(self, gpu_count: int) -> dict[str, int]:
-        """What a node of so many whole GPUs offers with it."""
+        """Return what a node of `gpu_count` whole GPUs offers with this configuration, by resource."""
         return {SHARED if self.is_renamed else WHOLE: gpu_count * self.replicas}
 
 
@@ -55,7 +57,7 @@ class ConfigSource:
 
 
 def source_of(pods: list[Mapping[str, Any]]) -> ConfigSource | None:
-    """From the device plugin's pod on the node: the volume that its config manager reads; None without one."""
+    """Return the ConfigMap that the config manager of the node's device plugin pod reads. None if there is none."""
     for pod in pods:
         spec = pod.get("spec") or {}
         for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
@@ -84,7 +86,7 @@ def _config_map(spec: Mapping[str, Any], container: Mapping[str, Any]) -> str:
 
 
 def read_configs(data: Mapping[str, str]) -> tuple[PluginConfig, ...]:
-    """Of a ConfigMap, by key."""
+    """Read the configurations in a ConfigMap, ordered by key."""
     return tuple(_read(key, data[key]) for key in sorted(data))
 
 

@@ -1,4 +1,4 @@
-"""What can be requested of a Karpenter NodePool, and the object that it becomes."""
+"""The settings that can be requested of a Karpenter NodePool, and the object they become."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _AFTER: Final = re.compile(r"([0-9]{1,5}(s|m|h)){1,3}|Never")
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """Without `instance_types` a pool keeps how it chooses types. `gpu_limit` None: no limit. `taints` as
-    kubectl writes them: key=value:Effect. `node_class` is the node class of a new pool, of the kind that its cluster has:
-    EC2NodeClass, or NodeClass of EKS Auto Mode.
+    """The requested settings of a pool. Empty `instance_types` keeps how the pool chooses types; `gpu_limit` None
+    means no limit. `taints` are in kubectl notation: key=value:Effect. `node_class` is the node class of a new
+    pool, of the kind that its cluster has: EC2NodeClass, or NodeClass of EKS Auto Mode.
     """
 
     instance_types: tuple[str, ...]
@@ -71,7 +71,7 @@ class PoolSettings:
         )
 
     def problems(self, *, is_new: bool) -> dict[str, str]:
-        """By field; empty when it is valid."""
+        """Return the problems by field. Empty if the settings are valid."""
         problems = {
             "instance_types": _problem_with_types(self.instance_types, is_needed=is_new),
             "capacity_types": _problem_with_capacity(self.capacity_types),
@@ -97,7 +97,7 @@ def problem_with_name(name: str) -> str:
 
 
 def read(live: Mapping[str, Any]) -> PoolSettings:
-    """What a pool of the cluster has now; without types of its own, the list is empty."""
+    """Return the current settings of a live pool. `instance_types` is empty if the pool lists none."""
     spec = live.get("spec") or {}
     template = (spec.get("template") or {}).get("spec") or {}
     disruption = spec.get("disruption") or {}
@@ -116,7 +116,7 @@ def read(live: Mapping[str, Any]) -> PoolSettings:
 
 
 def manifest(name: str, settings: PoolSettings) -> dict[str, Any]:
-    """A new pool."""
+    """Return the manifest of a new pool."""
     kind = settings.node_class_kind
     reference = {"group": _CLASS_GROUPS[kind], "kind": kind, "name": settings.node_class}
     template: dict[str, Any] = {
@@ -146,7 +146,7 @@ def has_same_settings(live: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
 
 
 def patch(live: Mapping[str, Any], settings: PoolSettings) -> dict[str, Any]:
-    """The merge patch that changes a pool; what no setting names stays."""
+    """Return the merge patch that changes a pool; what no setting names stays."""
     template = ((live.get("spec") or {}).get("template") or {}).get("spec") or {}
     limit = None if settings.gpu_limit is None else str(settings.gpu_limit)
     return {
@@ -164,7 +164,7 @@ def patch(live: Mapping[str, Any], settings: PoolSettings) -> dict[str, Any]:
 
 
 def apply_patch(target: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """RFC 7386."""
+    """Apply a JSON merge patch (RFC 7386)."""
     merged = dict(target)
     for key, value in change.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""What a running action keeps from one pass to the next."""
+"""The progress that a running action stores between passes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BlockedPod:
-    """`pod` is its namespace and name: "vision/detector-r1-a"."""
+    """A pod that a drain cannot evict yet. `pod` is its namespace and name: "vision/detector-r1-a"."""
 
     pod: str
     why: str
@@ -21,8 +21,9 @@ class BlockedPod:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`was_schedulable` is what the node was before the first effect, None: it was not read yet. `pods` were on it
-    then, `first` is where the next pass over them begins. `judged` is what the agent of a labeled node came to.
+    """The progress of an action. `was_schedulable` is what the node was before the first effect, None: it was not
+    read yet. `pods` were on it then, `first` is where the next pass over them begins. `judged` is what the agent
+    of a labeled node came to.
     """
 
     was_schedulable: bool | None = None
@@ -36,7 +37,7 @@ class Progress:
 
     @property
     def left(self) -> int:
-        """Pods that left the node."""
+        """The number of pods that left the node."""
         return self.pods - self.remaining
 
     def to_json(self) -> dict[str, Any]:

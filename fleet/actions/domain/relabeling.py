@@ -12,7 +12,9 @@ from fleet.gpus.domain.shares import is_gpu
 
 @dataclass(frozen=True, slots=True)
 class RelabelSettings:
-    """`value` is what the label gets: a MIG layout, or a key of the device plugin's configuration."""
+    """The settings of an action that sets a label on a node. `value` is what the label gets: a MIG layout, or a key
+    of the device plugin's configuration.
+    """
 
     value: str
     drain: DrainSettings
@@ -30,7 +32,7 @@ def labels_of(live: Mapping[str, Any]) -> dict[str, str]:
 
 
 def gpu_resources_of(live: Mapping[str, Any]) -> dict[str, int]:
-    """What the node offers now, by resource; those of 0 are left out."""
+    """Return the allocatable GPUs of a live node by resource, without zeros."""
     allocatable = (live.get("status") or {}).get("allocatable") or {}
     return {
         name: int(amount)
@@ -40,5 +42,5 @@ def gpu_resources_of(live: Mapping[str, Any]) -> dict[str, int]:
 
 
 def describe_resources(resources: Mapping[str, int]) -> str:
-    """For people: "7 x nvidia.com/mig-1g.10gb"."""
+    """Format resources for people: "7 x nvidia.com/mig-1g.10gb". Returns "none" without any."""
     return ", ".join(f"{count} x {name}" for name, count in resources.items()) or "none"

@@ -22,7 +22,7 @@ from portal.core.leases import Backlog
 
 
 def list_all() -> QuerySet[FleetAction]:
-    """The newest first."""
+    """List the actions, newest first."""
     return FleetAction.objects.select_related("cluster", "node", "requester", "decided_by").defer(
         "cluster__capabilities", "cluster__serving"
     )
@@ -54,7 +54,7 @@ def get_action(action_id: int) -> FleetAction:
 
 
 def evidence_for(actor: Actor, action: FleetAction) -> Evidence:
-    """What the request showed, without the names of what belongs to teams that the actor may not see."""
+    """Return the evidence of a request, without the names of what belongs to teams that the actor may not see."""
     evidence = Evidence.from_json(action.evidence)
     if policy.sees_all(actor):
         return evidence
@@ -68,7 +68,7 @@ def evidence_for(actor: Actor, action: FleetAction) -> Evidence:
 
 
 def blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
-    """What holds the pods of a drain, of the teams that the actor may see."""
+    """Return the pods that block a drain, limited to the teams that the actor may see."""
     blocked = Progress.from_json(action.progress).blocked
     if policy.sees_all(actor):
         return list(blocked)
@@ -77,7 +77,7 @@ def blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
 
 
 def list_waiting_for(user: User) -> QuerySet[FleetAction]:
-    """Requests that this person may decide on."""
+    """List the requests that this person may decide on."""
     if not user.is_platform_admin:
         return FleetAction.objects.none()
     return list_all().filter(state=ActionState.SUBMITTED).exclude(requester=user)
@@ -88,12 +88,12 @@ def count_waiting_for(user: User) -> int:
 
 
 def backlog() -> Backlog:
-    """Those that a worker has to take."""
+    """Return the backlog of actions that a worker has to take."""
     return leases.backlog(FleetAction.objects.all())
 
 
 def count_open() -> dict[str, int]:
-    """By state, also those of which there is none."""
+    """Count the open actions by state, including states without any."""
     rows = FleetAction.objects.filter(state__in=OPEN).order_by().values_list("state")
     counts = dict(rows.annotate(Count("pk")))
     return {str(state): counts.get(state, 0) for state in OPEN}
@@ -106,7 +106,7 @@ def oldest_waiting_since() -> datetime | None:
 
 
 def why_not_decide(actor: Actor, action: FleetAction) -> str:
-    """Empty when the actor may approve or reject it."""
+    """Return why the actor may not approve or reject the action. Empty if they may."""
     try:
         fleet_policy.require_approver(actor, requester_id=action.requester_id)
     except Forbidden as error:

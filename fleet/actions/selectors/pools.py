@@ -20,7 +20,7 @@ _SIGNS: Final[Mapping[str, str]] = {"NotIn": "not", "Gt": "above", "Lt": "below"
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """`nodes` are those that the portal observes."""
+    """A node pool in the list. `nodes` are those that the portal observes."""
 
     cluster: ClusterInfo
     pool: NodePool
@@ -34,14 +34,14 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPools:
-    """`rows` None: the cluster has no Karpenter, or the portal may not list its pools."""
+    """The node pools of a cluster. `rows` is None if it has no Karpenter, or the portal may not list its pools."""
 
     cluster: ClusterInfo
     rows: tuple[PoolRow, ...] | None
 
 
 def list_pools(cluster_id: int | None = None) -> list[ClusterPools]:
-    """Of each cluster, by name. Everyone may see them, as everyone sees nodes."""
+    """Return the pools of each cluster, sorted by name. Everyone may see them, as everyone sees nodes."""
     known = clusters.list_clusters() if cluster_id is None else [clusters.get_cluster(cluster_id)]
     return [_of_cluster(cluster) for cluster in known]
 

@@ -33,7 +33,7 @@ _LEASE_SECONDS: Final = 360
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number."""
+    """Make one pass over each due action. Returns their number."""
     due = leases.due(FleetAction, limit=limit)
     for action_id in due:
         advance(action_id=action_id)
@@ -93,7 +93,7 @@ def _begin(action: FleetAction) -> None:
 def _record(
     action: FleetAction, lease: Lease, outcome: Outcome, end: ActionState
 ) -> datetime | None:
-    """What the pass came to; nothing when the lease was lost meanwhile."""
+    """Record the outcome of a pass. Raises if the lease was lost meanwhile."""
     if not leases.is_held(FleetAction, lease):
         raise leases.lost(action)
     kept = outcome.progress

@@ -15,7 +15,7 @@ from portal.core.errors import Invalid
 def request_class_change(
     *, actor: User, cluster_id: int, name: str, settings: NodeClassSettings, comment: str = ""
 ) -> FleetAction:
-    """What `settings` leaves empty stays."""
+    """Request a change of a node class. Empty settings stay unchanged."""
     action = _of_class(actor, ActionKind.CHANGE_NODE_CLASS, cluster_id, name, settings)
     return requests.submit(actor, action, comment)
 

@@ -58,7 +58,7 @@ def revert(action: FleetAction) -> Outcome:
 
 
 def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
-    """The node as the cluster has it, or the end of an action whose node is gone."""
+    """Return the node as the cluster has it, or the end of an action whose node is gone."""
     live = nodes.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
         return outcomes.failed(f"{action.target} left the cluster.")
@@ -71,7 +71,7 @@ def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
 
 
 def keep_state_before(progress: Progress, live: dict[str, Any]) -> Outcome:
-    """What the node was, so that it can be restored: written before there is an effect."""
+    """Store whether the node was schedulable before the action has any effect, so that it can be restored."""
     kept = replace(progress, was_schedulable=schedulable(live))
     return outcomes.goes_on("Read the node.", kept, after_seconds=0)
 

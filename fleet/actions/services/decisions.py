@@ -64,7 +64,7 @@ def reject(*, actor: User, action_id: int, comment: str = "") -> FleetAction:
 
 
 def withdraw(*, actor: User, action_id: int, reason: str = "") -> FleetAction:
-    """Its requester, or a platform admin, takes it back before it starts."""
+    """Withdraw a request before it starts, by its requester or a platform admin."""
     action = _stoppable(actor, action_id)
     text = requests.clean(reason, field="reason")
     if action.state == ActionState.APPLYING:
@@ -131,7 +131,9 @@ def _require_submitted(action: FleetAction) -> None:
 
 
 def _require_shown(action: FleetAction, shown: str) -> None:
-    """Outside a transaction: what changed is stored, so that the page shows it next time."""
+    """Require that the evidence is still what was shown. Call outside a transaction: what changed is stored, so
+    that the page shows it next time. Raises Conflict.
+    """
     evidence = requests.observe(action)
     current = requests.hash_evidence(action, evidence)
     if current != action.evidence_hash:
@@ -144,7 +146,7 @@ def _require_shown(action: FleetAction, shown: str) -> None:
 
 
 def _lock_shown(action: FleetAction, shown: str) -> None:
-    """Another approver may have found and stored something else since."""
+    """Lock the action, and require that no other approver has stored other evidence since. Raises Conflict."""
     rows = FleetAction.objects.select_for_update(no_key=True, of=("self",)).order_by()
     stored = rows.filter(pk=action.pk).values_list("evidence_hash", flat=True).get()
     if stored != shown:

@@ -158,7 +158,7 @@ def _describe_kept(count: int) -> str:
 
 
 def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:
-    """Without names: everyone may read it, and pods belong to teams."""
+    """Describe the pods without a controller by count only: everyone may read it, and pod names belong to teams."""
     count = len(pods.unmanaged)
     have = f"{counted(count, 'pod')} {'has' if count == 1 else 'have'}"
     if DrainSettings.from_json(action.parameters).evict_unmanaged:

@@ -24,7 +24,7 @@ _DEFAULT: Final = "the default"
 
 @dataclass(frozen=True, slots=True)
 class NodeConfigs:
-    """What the device plugin of a node can be given. `problem`: why that is not known."""
+    """The configurations that a node's device plugin can be given. `problem` says why they are unknown."""
 
     configs: tuple[PluginConfig, ...] = ()
     source: ConfigSource | None = None
@@ -32,7 +32,7 @@ class NodeConfigs:
 
 
 def configs_of(node: Node) -> NodeConfigs:
-    """For a page: a problem instead of an error."""
+    """Return the configurations of a node for a page: a problem instead of an error."""
     try:
         source, configs = _read(node)
     except DomainError as error:

@@ -1,4 +1,4 @@
-"""What each kind of fleet action does: a row here, a module with its effects."""
+"""The handler of each kind of fleet action: a row here, a module with its effects."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _AN_UPDATE: Final = timedelta(hours=2)
 
 
 def _keep(action: FleetAction) -> Outcome:
-    """Nothing is taken back: nodes may have started or ended already."""
+    """End a cancellation without taking anything back: nodes may have started or ended already."""
     message = "What was applied stays. Request another change to restore it."
     return outcomes.done(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """`observe` reads what the action would change and raises a DomainError where it cannot be done.
-    `advance` and `revert` make one effect for each call, and any call may be repeated.
+    """The handler of one kind of action. `observe` reads what the action would change and raises a DomainError
+    where it cannot be done. `advance` and `revert` make one effect for each call, and any call may be repeated.
     """
 
     observe: Callable[[FleetAction], Evidence]

@@ -24,7 +24,7 @@ def request_office_hours(
     hours: OfficeHours,
     comment: str = "",
 ) -> FleetAction:
-    """Outside of them the pool has their `closed_size`."""
+    """Request office hours for a pool, outside of which it has their `closed_size`."""
     fleet_policy.require_requester(actor)
     if problems := hours.problems():
         raise Invalid("The office hours are not valid.", fields=problems)
@@ -35,7 +35,7 @@ def request_office_hours(
 def request_office_hours_end(
     *, actor: User, cluster_id: int, kind: PoolKind, name: str, comment: str = ""
 ) -> FleetAction:
-    """The pool gets the size of office hours back."""
+    """Request the end of office hours. The pool gets its size in office hours back."""
     fleet_policy.require_requester(actor)
     action = _of_pool(actor, ActionKind.END_OFFICE_HOURS, cluster_id, kind, name, {})
     return requests.submit(actor, action, comment)

@@ -1,4 +1,4 @@
-"""What office hours mean for another change of the same pool."""
+"""The effect of office hours on other changes of the same pool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fleet.office_hours.selectors import office_hours
 
 
 def warnings(action: FleetAction) -> list[str]:
-    """For a request that changes the size of a pool; empty where it has none."""
+    """Return warnings about office hours for a request that changes a pool's size. Empty if the pool has none."""
     kept = office_hours.find(
         cluster_id=action.cluster_id, kind=action.target_kind, name=action.target
     )

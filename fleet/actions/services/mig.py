@@ -30,12 +30,14 @@ _WHOLE_ONLY: Final = "whole GPUs"
 
 
 def layouts_of(node: Node) -> tuple[mig_layouts.Layout, ...]:
-    """What the MIG manager's default configuration has for the node's GPUs; empty: none, or not known."""
+    """Return the layouts in the MIG manager's default configuration for the node's GPUs. Empty if there are none,
+    or they are unknown.
+    """
     return mig_layouts.layouts_of(node.gpu_product, node.gpu_memory_mib)
 
 
 def why_not(node: Node) -> str:
-    """Why no layout can be requested of the node; empty: one can."""
+    """Return why no layout can be requested of the node. Empty if one can."""
     if not layouts_of(node):
         product = node.gpu_product or "a GPU that is not known"
         return f"{node} has {product}, which cannot be cut by MIG or is not known here."
@@ -129,7 +131,9 @@ def _layout(action: FleetAction, node: Node) -> Layout:
 
 
 def _strategy(labels: Mapping[str, str], layout: Layout) -> str:
-    """Of the device plugin: how it offers slices."""
+    """Return the device plugin's MIG strategy, which says how it offers slices. Raises Conflict if it would not
+    offer the slices of the layout.
+    """
     strategy = labels.get(STRATEGY_LABEL, "")
     if not layout.slices:
         return strategy

@@ -35,7 +35,9 @@ def list_or_unavailable(*, cluster_id: int) -> list[dict[str, Any]]:
 
 
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> NodeClassSettings:
-    """What the cluster has now, for who may request a change."""
+    """Return the current settings of a node class in the cluster, for actors who may request a change. Raises
+    NotFound or Unavailable.
+    """
     fleet_policy.require_requester(actor)
     try:
         live = node_classes.get(cluster_id=cluster_id, name=name)

@@ -1,4 +1,4 @@
-"""What requests about a node show: its deployments, its price, and what the portal may do there."""
+"""The facts that requests about a node show: its deployments, its price, and what the portal may do there."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def problems_with(size: GroupSize) -> dict[str, str]:
 
 
 def read(*, actor: Actor, cluster_id: int, name: str) -> NodeGroup:
-    """What AWS has now, for who may request a change."""
+    """Return a node group as AWS has it, for actors who may request a change. Raises NotFound or Unavailable."""
     fleet_policy.require_requester(actor)
     clusters.get_cluster(cluster_id)
     try:
@@ -125,7 +125,7 @@ def _warnings(group: NodeGroup, desired: GroupSize) -> list[str]:
 
 
 def usd_per_hour(action: FleetAction, group: NodeGroup, nodes: int) -> Decimal | None:
-    """Of so many nodes of its dearest type; None when a price is not known."""
+    """Return the hourly price of `nodes` nodes of the group's most expensive type. None if a price is unknown."""
     book, day = prices.book(group.instance_types), clock.now().date()
     amounts = []
     for name in group.instance_types:

@@ -88,7 +88,9 @@ def advance_creation(action: FleetAction) -> Outcome:
 
 
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
-    """What the cluster has now, for who may request a change."""
+    """Return the current settings of a pool in the cluster, for actors who may request a change. Raises NotFound or
+    Unavailable.
+    """
     fleet_policy.require_requester(actor)
     try:
         live = node_pools.get(cluster_id=cluster_id, name=name)
@@ -107,7 +109,9 @@ def read_live(action: FleetAction) -> dict[str, Any] | None:
 
 
 def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
-    """The end of an action whose object the cluster has as requested."""
+    """Return the outcome of an action whose object the cluster has as requested: done unless Karpenter says that it
+    is not ready.
+    """
     conditions = (live.get("status") or {}).get("conditions") or ()
     ready = next((item for item in conditions if item.get("type") == "Ready"), None)
     if ready is not None and ready.get("status") == "False":
@@ -166,8 +170,8 @@ def _evidence(action: FleetAction, before: Mapping[str, Any], after: Mapping[str
 def most_per_hour(
     action: FleetAction, settings: PoolSettings, *, gpu_limit: int | None = None
 ) -> Decimal | None:
-    """What the pool costs at its GPU limit (or another one), at the dearest price per GPU of what it may
-    start. None: it has no limit, chooses types by other means, or a price is not known.
+    """Return what the pool costs per hour at its GPU limit (or at `gpu_limit`), at the highest price per GPU of
+    what it may start. None if it has no limit, chooses types by other means, or a price is unknown.
     """
     limit = settings.gpu_limit if gpu_limit is None else gpu_limit
     of_types = None if limit is None else _prices_of(action, settings)
@@ -179,13 +183,15 @@ def most_per_hour(
 def usd_per_hour_of_nodes(
     action: FleetAction, live: Mapping[str, Any], nodes: int
 ) -> Decimal | None:
-    """Of so many nodes of its dearest type; None when it chooses types by other means or a price is not known."""
+    """Return the hourly price of `nodes` nodes of the pool's most expensive type. None if it chooses types by other
+    means or a price is unknown.
+    """
     of_types = _prices_of(action, pool_settings.read(live))
     return max(price.usd_per_hour_amount for price in of_types) * nodes if of_types else None
 
 
 def _prices_of(action: FleetAction, settings: PoolSettings) -> list[Price]:
-    """Of each type and capacity that it may start; empty when one is not known."""
+    """Return the price of each type and capacity type that the pool may start. Empty if one is unknown."""
     book, day = prices.book(settings.instance_types), clock.now().date()
     found = [
         book.on(PriceKey(name, action.cluster.region, capacity), day)

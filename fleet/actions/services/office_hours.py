@@ -35,7 +35,7 @@ _PATCH_POOLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """As AWS or the cluster has it: a group of EKS, or the NodePool `live`."""
+    """A pool as AWS or the cluster has it: an EKS node group, or the NodePool `live`."""
 
     size: Size
     group: NodeGroup | None = None
@@ -100,7 +100,7 @@ def advance_end(action: FleetAction) -> Outcome:
 
 
 def revert(action: FleetAction) -> Outcome:
-    """They are set in one step, so there is nothing half done."""
+    """End a cancellation. Office hours are set in one step, so there is nothing half done."""
     return outcomes.done("Nothing was changed.")
 
 
@@ -144,7 +144,7 @@ def _read_group(action: FleetAction) -> _Pool:
 
 
 def _own_size(pool: _Pool, kept: KeptHours | None) -> Size:
-    """What it has in office hours: while it is closed, what it gets back."""
+    """Return the pool's size in office hours. While the pool is closed, this is the size that it gets back."""
     if kept is None or kept.is_open or kept.row.open_size is None:
         return pool.size
     return dict(kept.row.open_size)
@@ -214,7 +214,7 @@ def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
 def _mean_usd_per_hour(
     action: FleetAction, pool: _Pool, own: Size, hours: OfficeHours | None
 ) -> Decimal | None:
-    """Over a week; None when it is not known what the pool costs open or closed."""
+    """Return the mean cost per hour over a week. None if it is unknown what the pool costs open or closed."""
     opened = _usd_per_hour(action, pool, own)
     if hours is None or opened is None:
         return opened

@@ -10,8 +10,8 @@ from fleet.office_hours.domain.sizes import PoolKind
 
 
 def deployments_of(cluster_id: int, kind: PoolKind, name: str) -> tuple[AffectedDeployment, ...]:
-    """As last observed, by team and name; pods of no deployment last. Whether they have room elsewhere is
-    not asked.
+    """Return the deployments in a pool as last observed, by team and name; pods of no deployment come last. Whether
+    they have room elsewhere is not checked.
     """
     grouped: dict[tuple[str, str, str], list[Pod]] = defaultdict(list)
     for pod in _pods(_nodes(cluster_id, kind, name)):

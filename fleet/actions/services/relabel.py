@@ -28,7 +28,7 @@ def time_limit(action: FleetAction) -> timedelta:
 
 
 def advance(action: FleetAction, labels: Mapping[str, str | None], judge: Judge) -> Outcome:
-    """`judge` says of the labeled node whether the agent is done, has failed, or goes on."""
+    """Make one pass. `judge` says whether the agent on the labeled node is done, has failed, or goes on."""
     live = cordon.live_node(action)
     if isinstance(live, Outcome):
         return live
@@ -84,7 +84,7 @@ def _drain_then_label(
 
 
 def revert(action: FleetAction) -> Outcome:
-    """Before the label was set the node is as it was; after that its agent works on it."""
+    """Restore the node if the label is not set yet. Afterwards its agent works on it, so it stays cordoned."""
     if not Progress.from_json(action.progress).is_labeled:
         return cordon.revert(action)
     message = "The label was set already: the node stays cordoned. Uncordon it when it offers what it should."

@@ -161,7 +161,7 @@ def _of_pool(
 def of_node(
     actor: User, kind: ActionKind, node_id: int, parameters: Mapping[str, Any] | None = None
 ) -> FleetAction:
-    """The action as it would be requested, not stored."""
+    """Return the action as it would be requested, not stored."""
     fleet_policy.require_requester(actor)
     node = node_details.get_node(node_id)
     return FleetAction(
@@ -176,7 +176,7 @@ def of_node(
 
 
 def observe(action: FleetAction) -> Evidence:
-    """What the action would change now. Calls the cluster; raises what keeps it from being requested."""
+    """Return what the action would change now. Calls the cluster; raises what keeps the action from being requested."""
     return handlers.of(action).observe(action)
 
 

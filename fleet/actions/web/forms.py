@@ -33,7 +33,7 @@ class DrainForm(CommentForm):
 
 
 class MigForm(DrainForm):
-    """`layouts` are those that the node's GPUs can have."""
+    """The form for a MIG layout. `layouts` are those that the node's GPUs can have."""
 
     def __init__(self, *args: Any, layouts: Sequence[Layout] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -45,7 +45,7 @@ class MigForm(DrainForm):
 
 
 class GpuSharingForm(DrainForm):
-    """`configs` are those of the node's device plugin."""
+    """The form for how a node shares GPUs. `configs` are those of the node's device plugin."""
 
     def __init__(self, *args: Any, configs: Sequence[PluginConfig] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -73,7 +73,7 @@ _CAPACITIES: Final = tuple(
 
 
 class PoolForm(CommentForm):
-    """Of a Karpenter NodePool. Lists are written with commas or spaces."""
+    """The form of a Karpenter NodePool. Lists are written with commas or spaces."""
 
     instance_types = forms.CharField(
         label="Instance types",

@@ -25,7 +25,7 @@ _EFFECTS = ("AWS gets the size", "Nodes start, or AWS drains and ends some of it
 @require_GET
 @people_only
 def groups_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    """A part of the list of node pools: it asks AWS, so the page loads it separately."""
+    """Show the node groups, a part of the list of node pools: it asks AWS, so the page loads it separately."""
     cluster = clusters.get_cluster(cluster_id)
     context = {"cluster": cluster, "may_request": roles.is_lead(user), "groups": (), "problem": ""}
     try:

@@ -23,7 +23,7 @@ class DayFields:
 
 
 class OfficeHoursForm(CommentForm):
-    """`monday_start` and `monday_end` to Sunday; both empty: closed all day."""
+    """The form of office hours, with `monday_start` and `monday_end` to Sunday. Both empty means closed all day."""
 
     renamed: ClassVar[Mapping[str, str]] = {"days": "monday_start"}
 
@@ -76,7 +76,7 @@ class OfficeHoursForm(CommentForm):
 
 
 def initial_of(hours: OfficeHours | None) -> dict[str, Any]:
-    """A working week where there are none yet."""
+    """Return the initial values of the form: a working week if there are no office hours yet."""
     if hours is None:
         return {
             "timezone": "UTC",

@@ -77,7 +77,7 @@ def request_drain(request: HttpRequest, user: User, node_id: int) -> HttpRespons
 @require_GET
 @people_only
 def node_actions(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
-    """A part of the node's page."""
+    """Show the actions on a node, a part of its page."""
     rows = actions.list_of_node(node_details.get_node(node_id).pk)[:_SHOWN_ON_NODE]
     return render(request, "actions/_of_node.html", {"actions": rows})
 

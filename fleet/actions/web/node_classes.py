@@ -27,7 +27,7 @@ _EFFECTS: Final = (
 
 
 class NodeClassForm(CommentForm):
-    """Of an existing class, an empty field stays as it is."""
+    """The form of a node class. An empty field leaves an existing class unchanged."""
 
     ami_alias = forms.CharField(
         label="AMI",
@@ -75,7 +75,7 @@ class NodeClassForm(CommentForm):
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    """Of a list with commas; a tag may have spaces."""
+    """Split a comma-separated list. A tag may contain spaces."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
@@ -86,7 +86,7 @@ class NewNodeClassForm(NodeClassForm):
 @require_GET
 @people_only
 def classes_of_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
-    """A part of the list of node pools: it asks the cluster, so the page loads it separately."""
+    """Show the node classes, a part of the list of node pools: it asks the cluster, so the page loads it separately."""
     cluster = clusters.get_cluster(cluster_id)
     context: dict[str, Any] = {
         "cluster": cluster,

@@ -84,6 +84,6 @@ def _end(form: CommentForm, pool: dict[str, Any]) -> FleetAction | None:
 
 
 def _unit(kind: PoolKind, kept: KeptHours | None) -> str:
-    """A static NodePool counts nodes too."""
+    """Return the unit of a pool's size. A static NodePool counts nodes, too."""
     is_static = kept is not None and "replicas" in (kept.row.last_size or {})
     return "nodes" if is_static else _UNITS[kind]

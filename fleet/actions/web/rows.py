@@ -33,7 +33,7 @@ class DeploymentRow:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`sign` is that of a unified diff: + - @, or empty for a line of both."""
+    """A line of a diff. `sign` is that of a unified diff: + - @, or empty for a line of both."""
 
     sign: str
     text: str
@@ -43,7 +43,7 @@ _CONTEXT: Final = 3
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """A unified diff; a new document is shown whole."""
+    """Return the lines of a unified diff. A new document is shown whole."""
     if not before:
         return [DiffLine("+", line) for line in after.splitlines()]
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)

@@ -20,8 +20,8 @@ _PARTS: Final = ((Threshold.HALF, 50), (Threshold.MOST, 80), (Threshold.ALL, 100
 
 @dataclass(frozen=True, slots=True)
 class MonthSoFar:
-    """Dollars. `forecast_amount` None: a price is missing now. `has_unpriced_hours`: one was missing in hours of the
-    month, which count as $0.
+    """A team's month so far, in dollars. `forecast_amount` is None if a price is missing now. `has_unpriced_hours`
+    is true if one was missing in hours of the month, which count as $0.
     """
 
     spent_amount: Decimal
@@ -31,7 +31,7 @@ class MonthSoFar:
 
 
 def crossed(month: MonthSoFar) -> list[Threshold]:
-    """The least urgent first; empty for a team without a budget."""
+    """Return the crossed thresholds, least urgent first. Empty for a team without a budget."""
     budget = month.budget_amount
     if budget <= 0:
         return []

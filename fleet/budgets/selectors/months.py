@@ -25,7 +25,7 @@ def first_day(at: datetime) -> date:
 
 
 def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
-    """By team id, in a constant number of queries."""
+    """Return each team's month so far by team id, in a constant number of queries."""
     at = clock.now()
     start = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     slugs = [team.slug for team in teams]
@@ -42,7 +42,7 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
 
 
 def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
-    """Thresholds that were notified this month, by team and the budget that they are of."""
+    """Return the thresholds that were notified this month, by team and the budget that they are of."""
     rows = BudgetAlert.objects.filter(month=first_day(clock.now())).order_by()
     crossed: dict[tuple[int, Decimal], set[str]] = defaultdict(set)
     for team_id, budget_amount, threshold in rows.values_list(
@@ -53,7 +53,7 @@ def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
 
 
 def _spent_by_team(slugs: Collection[str], start: datetime, end: datetime) -> dict[str, Decimal]:
-    """The estimate of unsealed hours included."""
+    """Return the spend by team, including the estimate of unsealed hours."""
     scope = Scope(slugs)
     amounts: dict[str, Decimal] = defaultdict(Decimal)
     for one in sealed.sums(scope, start, end, GroupBy.TEAM):

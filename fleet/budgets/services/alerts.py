@@ -18,7 +18,9 @@ from portal.notifications import services as notifications
 
 
 def sweep() -> int:
-    """Repeated and concurrent runs notify once; return the number of teams that were notified."""
+    """Notify the teams that crossed a threshold. Repeated and concurrent runs notify once. Returns the number of
+    notified teams.
+    """
     teams = list(Team.objects.filter(monthly_budget_amount__gt=0))
     by_team = months.list_months(teams)
     return sum(_notify(team, by_team[team.pk]) for team in teams)

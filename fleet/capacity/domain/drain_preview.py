@@ -1,4 +1,4 @@
-"""What draining a node would do: where its pods would go, and which disruption budgets would hold them."""
+"""A preview of draining a node: where its pods would go, and which disruption budgets would block them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Fit(StrEnum):
 
 
 class Hold(StrEnum):
-    """What a budget does to the evictions of this node."""
+    """The effect of a disruption budget on the evictions of this node."""
 
     ALLOWS = "allows all"
     STEPWISE = "allows some at a time"
@@ -73,7 +73,7 @@ class MovedPod:
 
 @dataclass(frozen=True, slots=True)
 class BudgetVerdict:
-    """`pods` of the node are covered by the budget."""
+    """The effect of one disruption budget. `pods` of the node are covered by the budget."""
 
     budget: Budget
     pods: int
@@ -82,7 +82,7 @@ class BudgetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DrainPreview:
-    """`budgets` None: the cluster did not respond."""
+    """A preview of a drain. `budgets` is None if the cluster did not respond."""
 
     pods: tuple[MovedPod, ...]
     budgets: tuple[BudgetVerdict, ...] | None
@@ -100,7 +100,7 @@ class DrainPreview:
 
     @property
     def held(self) -> int | None:
-        """Budgets that would keep the drain waiting; None: not known."""
+        """The budgets that would keep the drain waiting. None if they are unknown."""
         if self.budgets is None or any(row.hold is Hold.UNKNOWN for row in self.budgets):
             return None
         return sum(1 for row in self.budgets if row.hold in (Hold.REFUSES, Hold.CONFLICTS))
@@ -114,7 +114,7 @@ def preview(
 
 
 def hide(preview: DrainPreview, team_slugs: Collection[str]) -> DrainPreview:
-    """Without the names of what belongs to other teams; a budget belongs to the namespace of its team."""
+    """Drop the names of what belongs to other teams. A budget belongs to the team of its namespace."""
     budgets = None if preview.budgets is None else tuple(preview.budgets)
     return DrainPreview(
         tuple(
@@ -136,7 +136,7 @@ def _unnamed(pod: NodePod) -> NodePod:
 
 
 def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod]:
-    """The largest first, each onto the node that it fills best. Room is shared between resources of a
+    """Place the pods, largest first, each onto the node that it fills best. Room is shared between resources of a
     node only in CPU and memory; GPUs of each resource are counted apart, as Kubernetes does.
     """
     free = {(node.name, node.gpu_resource): node for node in nodes}

@@ -1,4 +1,4 @@
-"""What ran on a node, hour by hour. The lines of an hour sum to what the node cost in it."""
+"""The hourly history of what ran on a node. The lines of an hour sum to what the node cost in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHER_TEAMS: Final = "other teams"
 
 @dataclass(frozen=True, slots=True)
 class HolderKey:
-    """Who held GPU time. Idle has no namespace; all that the reader may not see is one holder."""
+    """A holder of GPU time. Idle has no namespace; all that the reader may not see is one holder."""
 
     team_slug: str = ""
     namespace: str = ""
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NodeHour:
-    """`usd_per_hour_amount` None: no price was known, so that the cost counts as 0 for now."""
+    """An hour of a node. `usd_per_hour_amount` is None if no price was known, so that the cost counts as 0 for now."""
 
     hour: datetime
     lines: tuple[Line, ...]
@@ -86,7 +86,7 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one workload, over all its pods."""
+    """The measured GPU use of one workload, over all its pods."""
 
     busy_ms: int
     observed_ms: int
@@ -94,7 +94,7 @@ class Measured:
 
 
 def merge(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """One line a holder, the most GPU time first, then other teams, then idle."""
+    """Merge the lines into one for each holder: the most GPU time first, then other teams, then idle."""
     merged: dict[HolderKey, Line] = {}
     for line in lines:
         known = merged.get(line.holder)
@@ -119,7 +119,7 @@ def _order(line: Line) -> tuple[int, int, str]:
 def use_of(
     at: datetime, held: Mapping[int | None, int], measured: Mapping[int, Measured]
 ) -> GpuUse:
-    """`held`: GPU milliseconds by workload, None for pods without one."""
+    """Return the GPU use at a time. `held` are GPU milliseconds by workload, None for pods without one."""
     total = sum(held.values())
     known: list[tuple[float, int]] = []
     sources: set[str] = set()
@@ -138,7 +138,7 @@ def use_of(
 
 
 def mean_use(points: Sequence[GpuUse], held_ms: Mapping[datetime, int]) -> float | None:
-    """Over a period, weighted by the measured GPU time."""
+    """Return the mean use over a period, weighted by the measured GPU time."""
     parts = [
         (point.ratio, held_ms.get(point.at, 0) * point.covered)
         for point in points

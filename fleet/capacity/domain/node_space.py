@@ -31,7 +31,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """`whole` is the allocatable amount of the node, `free` the part that no pod holds."""
+    """The room on a node. `whole` is the allocatable amount of the node, `free` the part that no pod holds."""
 
     whole: Amounts
     free: Amounts
@@ -46,7 +46,7 @@ def fitting(rooms: Sequence[NodeRoom], size: Amounts) -> int:
 
 
 def too_large(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
-    """Resources of which no node, even an empty one, has enough for one replica."""
+    """Return the resources of which no node, even an empty one, has enough for one replica."""
     counts = [_counts(room.whole, size) for room in rooms]
     return [
         name for name in size.each() if counts and not any(count.get(name, 1) for count in counts)
@@ -54,7 +54,7 @@ def too_large(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
 
 
 def short_of(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
-    """Resources that limit the number of further replicas."""
+    """Return the resources that limit the number of further replicas."""
     short = set()
     for room in rooms:
         counts = _counts(room.free, size)
@@ -64,7 +64,7 @@ def short_of(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
 
 
 def describe_free(rooms: Sequence[NodeRoom], name: str, gpu_resource: str) -> str:
-    """ "1 of 2 GPUs free", "4 of 96 cores free"."""
+    """Describe what is free: "1 of 2 GPUs free" or "4 of 96 cores free", for example."""
     free = sum(room.free.each()[name] or 0 for room in rooms)
     whole = sum(room.whole.each()[name] or 0 for room in rooms)
     if name == CPU:
@@ -75,7 +75,7 @@ def describe_free(rooms: Sequence[NodeRoom], name: str, gpu_resource: str) -> st
 
 
 def describe(name: str, amount: int | None, gpu_resource: str) -> str:
-    """ "1 GPU", "2 Neuron devices", "2 cores", "400 Gi memory"."""
+    """Describe an amount: "1 GPU", "2 Neuron devices", "2 cores" or "400 Gi memory", for example."""
     if name == CPU:
         cores = quantities.format_cores(amount or 0)
         return f"{cores} core{'' if cores == '1' else 's'}"
@@ -85,7 +85,7 @@ def describe(name: str, amount: int | None, gpu_resource: str) -> str:
 
 
 def _counts(amounts: Amounts, size: Amounts) -> dict[str, int]:
-    """Replicas that fit by resource, without resources that are not requested or not known."""
+    """Count the replicas that fit by resource, without resources that are not requested or unknown."""
     available = amounts.each()
     return {
         name: max(0, amount) // requested

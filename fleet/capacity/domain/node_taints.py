@@ -28,14 +28,16 @@ def is_of_state(taint: Taint) -> bool:
 
 
 def names_of(taints: Iterable[Taint]) -> tuple[str, ...]:
-    """As kubectl writes them, each once, by name."""
+    """Return the taints in kubectl notation, sorted, each once."""
     return tuple(sorted({str(taint) for taint in taints}))
 
 
 def reserved_by(
     taints: Sequence[Taint], *, gpu_product: str, capacity_type: str
 ) -> tuple[str, ...]:
-    """What a pod has to tolerate to start there, but for what every pod that requests such a node tolerates."""
+    """Return the taints that a pod must tolerate to start there, beyond those that every pod requesting such a node
+    tolerates. Taints of the node's state are left out.
+    """
     resource = neuron.DEVICE if neuron.is_product(gpu_product) else shares.WHOLE
     away = tolerations.untolerated(taints, tolerations.of_pods(resource, capacity_type))
     return names_of(taint for taint in away if not is_of_state(taint))

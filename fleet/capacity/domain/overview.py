@@ -100,7 +100,7 @@ class NodeSummary:
 
     @property
     def idle_ppm(self) -> int:
-        """What is paid and not held."""
+        """The GPU share that is paid for and not held, in millionths of a GPU."""
         return max(0, self.gpu_count * GPU_PPM - self.held_ppm)
 
     @property
@@ -129,7 +129,7 @@ class PendingPod:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """Nodes with the most idle GPUs first. Totals cover the selected clusters."""
+    """The overview of the fleet, nodes with the most idle GPUs first. Totals cover the selected clusters."""
 
     nodes: tuple[NodeSummary, ...]
     pending: tuple[PendingPod, ...]

@@ -11,7 +11,7 @@ from fleet.gpus.domain.shares import GPU_PPM
 
 
 def place(holders: list[Holder], gpu_count: int, blocked: Sequence[Blocked] = ()) -> list[GpuTile]:
-    """Holders first, then what no new claim gets."""
+    """Place the shares on tiles: holders first, then what no new claim gets."""
     return _place_taints(place_holders(holders, gpu_count), blocked)
 
 

@@ -40,7 +40,9 @@ class ClusterCapacity:
 
 
 def read(*, cluster_id: int, instance_types: Collection[str] = ()) -> ClusterCapacity:
-    """`instance_types`: of these types only, without reading the nodes of others."""
+    """Read the capacity of a cluster. `instance_types` limits it to these types, without reading the nodes of
+    others.
+    """
     if not instance_types:
         spaces = node_spaces.list_spaces(cluster_id)
         return ClusterCapacity(spaces, _shares_of(cluster_id, spaces, _kinds_of(spaces)))
@@ -62,7 +64,7 @@ class SingleGpu(NamedTuple):
 
 
 def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
-    """What nodes offer or would, cheapest first. Quick for any number of nodes."""
+    """Return the single GPUs that nodes offer or would offer, cheapest first. Fast for any number of nodes."""
     spaces = node_spaces.one_of_each(cluster_id)
     found = offers.of_gpus(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
     single = (share for share in found if share.gpus == 1)
@@ -72,8 +74,8 @@ def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
 
 
 def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:
-    """Shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the
-    same instance types with a known price. Cheapest first; shares of unknown price last.
+    """List the shares of existing nodes, of nodes that Karpenter may start, and of other capacity types of the same
+    instance types with a known price. Cheapest first; shares of unknown price last.
     """
     return list(read(cluster_id=cluster_id, instance_types=instance_types).shares)
 
@@ -114,7 +116,9 @@ def _requestable(spaces: Sequence[NodeSpace]) -> list[str]:
 
 
 def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
-    """Shared and MIG resources are requested one at a time: more units give no larger share."""
+    """Return the numbers of units that a pod may request. Shared and MIG resources are requested one at a time:
+    more units give no larger share.
+    """
     largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
     if resource == neuron.DEVICE:
         return neuron.sizes(spaces[0].node.instance_type, largest)
@@ -129,7 +133,9 @@ def _claimable(spaces: Sequence[NodeSpace]) -> list[DeviceRequest]:
 
 
 def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[int]:
-    """Slices one at a time, as those of the device plugin."""
+    """Return the numbers of devices that a pod may claim. Slices are claimed one at a time, as those of the device
+    plugin.
+    """
     largest = max(space.claimable.most(request) for space in spaces)
     if request.kind == devices.MIG:
         return [1] if largest else []
@@ -139,7 +145,7 @@ def _claim_sizes(request: DeviceRequest, spaces: Sequence[NodeSpace]) -> list[in
 def _share_of(
     spaces: list[NodeSpace], request: DeviceRequest, units: int, book: PriceBook
 ) -> GpuShare:
-    """Of devices that are claimed."""
+    """Return the share that `units` claimed devices make up."""
     offering = [space for space in spaces if space.claimable.most(request)]
     first = offering[0]
     matching = [d for space in offering for d in space.claimable.all if request.matches(d)]
@@ -216,7 +222,7 @@ def _other_capacity_types(
     book: PriceBook,
     today: date,
 ) -> list[GpuShare]:
-    """The same shares in other capacity types with a known price, of which no nodes exist now."""
+    """Return the same shares in other capacity types with a known price, of which no nodes exist now."""
     known = {(share.size, share.is_claimed, share.capacity_type) for share in gpu_shares}
     space_of = {spaces[0].node.instance_type: spaces[0] for spaces in kinds}
     others = []

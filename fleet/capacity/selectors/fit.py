@@ -28,8 +28,8 @@ from fleet.observation.domain.node_health import Taint
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`short_of` names the missing resources: GPU, CPU, memory, capacity type, node labels, taints. `is_possible` is False if
-    even an empty node of the type is too small.
+    """The result of a fit check. `short_of` names the missing resources: GPU, CPU, memory, capacity type, node
+    labels, taints. `is_possible` is False if even an empty node of the type is too small.
     """
 
     ok: bool
@@ -40,7 +40,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSize:
-    """What one replica requests. Empty `cpu` and `memory` request none; any of the instance types takes it."""
+    """The size of one replica. Empty `cpu` and `memory` request none; any of the instance types can take it."""
 
     instance_types: tuple[str, ...]
     gpu_resource: str
@@ -59,7 +59,7 @@ class ReplicaSize:
 
     @property
     def types(self) -> str:
-        """ "g5.xlarge or g6.xlarge"."""
+        """The instance types for people, such as "g5.xlarge or g6.xlarge"."""
         return " or ".join(self.instance_types)
 
     @property
@@ -70,7 +70,7 @@ class ReplicaSize:
 
 
 def describe_short(names: Sequence[str], gpu_resource: str) -> str:
-    """ "GPU or memory"; of Neuron devices "Neuron devices or memory"."""
+    """Describe the missing resources: "GPU or memory"; "Neuron devices or memory" for Neuron devices."""
     own = "Neuron devices" if gpu_resource == neuron.DEVICE else GPU
     return " or ".join(own if name == GPU else name for name in names)
 
@@ -100,7 +100,7 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
 
 
 def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int) -> Fit:
-    """On nodes that have the requested GPUs, free or not."""
+    """Check the fit on nodes that have the requested GPUs, free or not."""
     rooms = [space.room(size.gpu_resource, size.claim) for space in offering]
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
@@ -115,7 +115,9 @@ def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int
 
 
 def _describe_others(taints: Sequence[tuple[Taint, ...]], *, of: int) -> str:
-    """ "2 of 3 nodes take only pods that tolerate reserved=batch:NoSchedule", or empty."""
+    """Describe the nodes that do not take the pod: "2 of 3 nodes take only pods that tolerate
+    reserved=batch:NoSchedule", for example. Empty if there are none.
+    """
     closed = [away for away in taints if any(map(node_taints.is_of_state, away))]
     reserved = [away for away in taints if away not in closed]
     parts = (
@@ -145,7 +147,7 @@ def _offers(space: NodeSpace, size: ReplicaSize) -> bool:
 
 
 def _without_nodes(size: ReplicaSize) -> Fit:
-    """Without nodes, the hardware of the type comes from the price list."""
+    """Check the fit when no node of the type exists. The hardware of the type comes from the price list."""
     known = [prices.facts_of(name) for name in size.instance_types]
     if all(facts and size.gpu_resource == whole_resource(facts.gpu_name) for facts in known):
         rooms = [_empty_node(facts) for facts in known if facts]

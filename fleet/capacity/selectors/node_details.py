@@ -43,7 +43,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class NodeDetails:
-    """`price` None is not known. `tiles` is what holds its GPUs now."""
+    """The details of a node. `price` is None if it is unknown; `tiles` is what holds its GPUs now."""
 
     node: Node
     price: Price | None
@@ -58,7 +58,7 @@ class NodeDetails:
 
     @property
     def neuron_cores(self) -> int:
-        """NeuronCores of each device; 0: the node has GPUs."""
+        """The number of NeuronCores of each device. 0 if the node has GPUs."""
         return shares.of_node(self.node).neuron_cores
 
     @property
@@ -67,7 +67,7 @@ class NodeDetails:
 
     @property
     def reserved_by(self) -> tuple[str, ...]:
-        """Taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
+        """The taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
         node = self.node
         return node_taints.reserved_by(
             self.taints, gpu_product=node.gpu_product, capacity_type=node.capacity_type
@@ -87,7 +87,7 @@ class NodeDetails:
 
 
 def present_ids(uids: Collection[str]) -> dict[str, int]:
-    """The nodes that are there now, by uid."""
+    """Return the nodes that are there now, by uid."""
     rows = (
         Node.objects.filter(uid__in=uids, gone_at=None).order_by() if uids else Node.objects.none()
     )
@@ -95,7 +95,7 @@ def present_ids(uids: Collection[str]) -> dict[str, int]:
 
 
 def get_node(node_id: int) -> Node:
-    """Nodes that are gone too. Everyone may see nodes; what ran on them is filtered."""
+    """Return a node, also one that is gone. Everyone may see nodes; what ran on them is filtered."""
     node = (
         Node.objects.select_related("cluster")
         .defer("cluster__capabilities", "cluster__serving")
@@ -147,6 +147,6 @@ def sharing_of(node: Node) -> Sharing:
 
 
 def list_gone() -> QuerySet[Node]:
-    """GPU nodes that left their clusters, the last one first."""
+    """List the GPU nodes that left their clusters, the last one first."""
     gone = Node.objects.exclude(gone_at=None).filter(gpu_count__gt=0)
     return gone.select_related("cluster").defer("cluster__capabilities").order_by("-gone_at", "-pk")

@@ -48,14 +48,14 @@ class NodeDevice:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """`read_at` None: claims are not readable, so what is free is not known."""
+    """The devices of a node. `read_at` is None if claims are not readable, so that what is free is unknown."""
 
     rows: tuple[NodeDevice, ...]
     read_at: datetime | None
 
 
 def taken(cluster_id: int) -> dict[tuple[str, str], list[DeviceClaim]]:
-    """The claims that hold each device, by pool and name. Several may share one."""
+    """Return the claims that hold each device, by pool and name. Several may share one."""
     held: dict[tuple[str, str], list[DeviceClaim]] = {}
     for claim in DeviceClaim.objects.filter(cluster_id=cluster_id).order_by("namespace", "name"):
         for part in claim.allocated:
@@ -87,7 +87,7 @@ def of_node(node: Node, *, actor: Actor) -> NodeDevices:
 
 
 def _holders(node: Node, claims: list[DeviceClaim], actor: Actor) -> dict[int, DeviceHolder]:
-    """By claim."""
+    """Return who holds each device claim, by the claim's id."""
     uids = [claim.pod_uid for claim in claims if claim.pod_uid]
     pods: dict[str, Any] = {
         pod.uid: pod
@@ -104,7 +104,7 @@ def _holders(node: Node, claims: list[DeviceClaim], actor: Actor) -> dict[int, D
 
 
 def _holder(claim: DeviceClaim, pod: Pod | None, slugs: set[str] | None) -> DeviceHolder:
-    """`slugs` None: all teams are visible."""
+    """Return the holder of a claim. `slugs` None means that all teams are visible."""
     workload = pod.workload if pod else None
     team = workload.team.slug if workload else ""
     if team and slugs is not None and team not in slugs:

@@ -1,4 +1,4 @@
-"""What ran on a node: hour by hour, and over a period with its GPU utilisation."""
+"""The history of a node: hour by hour, and over a period with its GPU utilisation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HourPage:
 
 @dataclass(frozen=True, slots=True)
 class NodePeriod:
-    """`lines` sum to `cost_amount`, and `by_step` to `lines`. `unpriced_hours` count as 0."""
+    """A period of a node. `lines` sum to `cost_amount`, and `by_step` to `lines`. `unpriced_hours` count as 0."""
 
     start: datetime
     end: datetime
@@ -75,7 +75,7 @@ class NodePeriod:
 
 
 def hours(*, actor: Actor, node: Node, start: datetime, end: datetime) -> HourPage:
-    """Whole hours of [start, end), about 70 lines. Other teams' parts are one line of the hour."""
+    """Return the whole hours of [start, end), about 70 lines. Other teams' parts are one line of the hour."""
     sealed, since = node_rows.newest_sums(node, start, end, limit=_LINES_PER_PAGE)
     rows = sealed + node_rows.estimated(node, since, end)
     names = node_rows.workloads_of(node, {row.holder for row in rows})
@@ -91,7 +91,7 @@ def hours(*, actor: Actor, node: Node, start: datetime, end: datetime) -> HourPa
 
 
 def period(*, actor: Actor, node: Node, days: int, step: Step) -> NodePeriod:
-    """The last `days` days of the node, up to its end."""
+    """Return the last `days` days of the node, up to its end."""
     end = min(clock.now(), node.gone_at or clock.now())
     end = hour_of(end) + HOUR
     start = end - timedelta(days=days)

@@ -43,7 +43,7 @@ class WorkloadName:
 
 
 def sums(node: Node, start: datetime, end: datetime, step: Step) -> list[HolderSum]:
-    """Sealed rows in [start, end), the newest first.
+    """Return sealed rows in [start, end), the newest first.
 
     Two queries, because adjustments have an index of their own.
     """
@@ -56,8 +56,8 @@ def sums(node: Node, start: datetime, end: datetime, step: Step) -> list[HolderS
 def newest_sums(
     node: Node, start: datetime, end: datetime, *, limit: int
 ) -> tuple[list[HolderSum], datetime]:
-    """The newest whole hours in [start, end) that have together about `limit` sums, at least one hour,
-    and the start of the oldest; `start` where nothing was left out.
+    """Return the newest whole hours in [start, end) that have together about `limit` sums, at least one hour, and
+    the start of the oldest; `start` where nothing was left out.
     """
     at = F("hour")
     original = _rows(node).exclude(_ADJUSTMENT)
@@ -105,7 +105,7 @@ def _read(rows: QuerySet[LedgerRow, tuple[Any, ...]]) -> Iterator[HolderSum]:
 
 
 def estimated(node: Node, start: datetime, end: datetime) -> list[HolderSum]:
-    """Of the hours that are not sealed yet, by the hour."""
+    """Return the estimated holders of the hours that are not sealed yet, by hour."""
     live = metering.estimate(
         start=start,
         end=end,
@@ -129,7 +129,7 @@ def _of_entry(entry: LedgerEntry) -> HolderSum:
 
 
 def workloads_of(node: Node, holders: Collection[HolderKey]) -> dict[HolderKey, WorkloadName]:
-    """The workloads that fleet knows of these holders."""
+    """Return the workloads that fleet knows of these holders."""
     rows = Workload.objects.filter(
         cluster_id=node.cluster_id,
         namespace__in={holder.namespace for holder in holders},

@@ -49,7 +49,7 @@ class NodeSpace:
 
     @property
     def is_usable(self) -> bool:
-        """A node that is cordoned or not ready has nothing free."""
+        """Whether the node is ready and not cordoned. Otherwise it has nothing free."""
         return self.node.is_ready and self.node.is_schedulable
 
     @property
@@ -59,7 +59,7 @@ class NodeSpace:
         return type_names.is_requestable(node.instance_type, node.gpu_product, node.labels)
 
     def tolerating(self, tolerated: Sequence[Toleration]) -> NodeSpace:
-        """As a claim with these sees it."""
+        """Return this space as a claim with these tolerations sees it."""
         if not tolerated or not self.node.tainted_gpus:
             return self
         tainted = device_taints.from_json(self.node.tainted_gpus)
@@ -67,7 +67,7 @@ class NodeSpace:
         return replace(self, claimable=seen)
 
     def keeping_away(self, tolerated: Sequence[Toleration]) -> tuple[Taint, ...]:
-        """The taints that keep a pod with these away from a node that would take it otherwise."""
+        """Return the taints that keep a pod with these away from a node that would take it otherwise."""
         if not self.taints or not self.is_usable:
             return ()
         return tolerations.untolerated(self.taints, tolerated)
@@ -76,7 +76,7 @@ class NodeSpace:
         return self.claimable.units(request, self.taken_devices) if self.is_usable else 0
 
     def room(self, resource: str, claim: DeviceRequest | None = None) -> NodeRoom:
-        """`claim`: of the devices that it selects, instead of the resource."""
+        """Return the room for pods that request the resource or, with `claim`, devices that it selects."""
         allocatable = self.node.allocatable
         whole, free = units_of(self.node, resource), self.free.get(resource, 0)
         if claim is not None:
@@ -92,7 +92,7 @@ class NodeSpace:
 
 
 def kinds_of(cluster_id: int) -> set[tuple[str, str]]:
-    """The instance and capacity types of GPU nodes that exist."""
+    """Return the instance and capacity types of GPU nodes that exist."""
     rows = _gpu_nodes(cluster_id).order_by()
     return set(rows.values_list("instance_type", "capacity_type").distinct())
 
@@ -100,8 +100,8 @@ def kinds_of(cluster_id: int) -> set[tuple[str, str]]:
 def list_spaces(
     cluster_id: int, *, instance_types: Collection[str] | None = None
 ) -> list[NodeSpace]:
-    """Counts the pods that Slipway observes: those of workloads, and those that hold a GPU. `instance_types`
-    None: of all. The nodes come without what says how they are.
+    """List the spaces of nodes, counting the pods that Slipway observes: those of workloads, and those that hold a
+    GPU. `instance_types` None means all types. The nodes come without the fields about their health.
     """
     nodes, pods = _gpu_nodes(cluster_id).defer(*_STATE), _pods(cluster_id)
     if instance_types is not None:
@@ -121,7 +121,7 @@ def list_spaces(
 
 
 def one_of_each(cluster_id: int) -> list[NodeSpace]:
-    """One node of those that are alike in all that a pod may request, as if nothing ran on it."""
+    """Return one space of nodes that are alike in all that a pod may request, as if nothing ran on it."""
     alike = (
         _gpu_nodes(cluster_id)
         .order_by()

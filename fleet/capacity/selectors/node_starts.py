@@ -43,7 +43,9 @@ class RevisionStarts:
 
 
 def starts_on(*, actor: Actor, node: Node) -> list[RevisionStarts]:
-    """Of the teams that the actor may see; the revision that started here last comes first."""
+    """Return the revisions that started on the node, of the teams that the actor may see. The latest start comes
+    first.
+    """
     of_teams = Pod.objects.filter(workload__team__in=policy.visible_teams(actor))
     here = _by_workload(of_teams.filter(node=node))
     others = Pod.objects.filter(
@@ -57,7 +59,7 @@ def starts_on(*, actor: Actor, node: Node) -> list[RevisionStarts]:
 
 
 def _by_workload(pods: QuerySet[Pod]) -> dict[int, list[Mapping[str, int]]]:
-    """The last starts of each, the newest first; without pods that were restarted before."""
+    """Return the last starts of each workload, newest first, without pods that were restarted before."""
     rows = (
         pods.filter(ready_at__isnull=False)
         .exclude(start_seconds={})

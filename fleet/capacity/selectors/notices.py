@@ -39,7 +39,7 @@ class DeploymentKey:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """Pods of a deployment: all of them, and those on each node of the question."""
+    """The pods of a deployment: all of them, and those on each of the nodes."""
 
     pods: int
     on_nodes: Mapping[int, int]
@@ -49,7 +49,7 @@ NOT_EXPOSED: Final = Exposed(0, {})
 
 
 def of_node(node: Node) -> tuple[Notice, ...]:
-    """None of a node that is gone: its last taints are why it went."""
+    """Return the notices of a node. Empty if the node is gone: its last taints are why it went."""
     if node.gone_at is not None:
         return ()
     return node_notices.notices_of(
@@ -60,14 +60,14 @@ def of_node(node: Node) -> tuple[Notice, ...]:
 
 
 def errors_of(node: Node) -> tuple[GpuError, ...]:
-    """The last XID of each GPU. A reading that is old says nothing of now."""
+    """Return the last XID of each GPU. Empty if the reading is too old to say anything about now."""
     at = node.xids_read_at
     is_known = at is not None and clock.now() - at <= _KNOWN_FOR
     return gpu_errors.read(node.xids) if is_known else ()
 
 
 def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
-    """GPU nodes with a notice, by cluster and name. Of thousands, only those that may have one are read."""
+    """List the GPU nodes with a notice, by cluster and name. Of thousands, only those that may have one are read."""
     may_have = Q(pk__in=[])
     for key in node_notices.TAINT_KEYS:
         may_have |= Q(taints__icontains=f'"{key}"')
@@ -86,7 +86,7 @@ def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
 
 
 def exposed(node_ids: Collection[int]) -> dict[DeploymentKey, Exposed]:
-    """The deployments with pods on these nodes."""
+    """Return the deployments with pods on these nodes."""
     if not node_ids:
         return {}
     pods = Pod.objects.filter(ended_at=None, gone_at=None, workload__isnull=False)

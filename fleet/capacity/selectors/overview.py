@@ -57,7 +57,7 @@ class _Visibility:
 
 
 def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverview:
-    """Totals, and each node without its holders."""
+    """Return the totals of the fleet, and each node without its holders."""
     visibility = visibility_of(actor)
     summaries = _summaries(cluster_id)
     summaries.sort(key=lambda node: (-node.free_ppm, node.cluster_name, node.name))
@@ -83,7 +83,7 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
 
 
 def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
-    """These nodes with their GPUs and holders, in the order of `ids`."""
+    """List these nodes with their GPUs and holders, in the order of `ids`."""
     visibility = visibility_of(actor)
     rows = _leases_on(ids)
     busy = _utilisation_by_workload([lease.workload_id for lease in rows])
@@ -112,7 +112,7 @@ class _Lease(NamedTuple):
 
 
 def _leases_on(ids: Collection[int]) -> list[_Lease]:
-    """The current ones. A fleet has thousands: as tuples, they cost half."""
+    """Return the current leases on these nodes. A fleet has thousands: as tuples, they cost half."""
     leases = GpuLease.objects.filter(ended_at=None, node__in=ids)
     rows = leases.order_by("-share_ppm", "pod_name").values_list(
         *("node_id", "team_slug", "namespace", "pod_name", "share_ppm", "started_at"),
@@ -159,7 +159,7 @@ def visibility_of(actor: Actor) -> _Visibility:
 def _utilisation_by_workload(
     workload_ids: Collection[int | None],
 ) -> dict[int, _Utilisation]:
-    """Utilisation by workload id in the last minutes, without unobserved workloads."""
+    """Return the utilisation by workload id in the last minutes, without unobserved workloads."""
     ids = {pk for pk in workload_ids if pk is not None}
     rows = (
         _observed_minutes()
@@ -175,7 +175,7 @@ def _utilisation_by_workload(
 
 
 def _ratios() -> dict[int, float]:
-    """The same of all workloads, without the source."""
+    """Return the utilisation of all workloads by id, without the source."""
     sums = _observed_minutes().values_list("workload_id")
     # PostgreSQL adds integers to a decimal, which takes longer to read.
     busy, observed = (Cast(Sum(name), BigIntegerField()) for name in ("gpu_busy_ms", "observed_ms"))
@@ -266,7 +266,7 @@ def _pending_pod(pod: Pod, visibility: _Visibility) -> PendingPod:
 
 
 def _mean_utilisation(visibility: _Visibility, cluster_id: int | None) -> float | None:
-    """Mean over the visible holders with a measurement, weighted by share."""
+    """Return the mean utilisation over the visible holders with a measurement, weighted by share."""
     leases = GpuLease.objects.filter(ended_at=None)
     if cluster_id is not None:
         leases = leases.filter(cluster_id=cluster_id)

@@ -45,9 +45,9 @@ class _Candidate:
 def list_startable(
     *, cluster_id: int, existing: Collection[tuple[str, str]], on: date
 ) -> list[GpuShare]:
-    """Whole GPUs only, because the sharing of a new node is not known in advance. Among instance types with
-    equal GPUs, only the cheapest. `existing` are the instance and capacity types of the nodes, which are
-    left out.
+    """List the whole GPUs that Karpenter may start; the sharing of a new node is not known in advance. Among
+    instance types with equal GPUs, only the cheapest is listed. `existing` are the instance and capacity types
+    of the nodes, which are left out.
     """
     rows = Cluster.objects.filter(pk=cluster_id).only("region", "capabilities")
     cluster = rows.order_by().first()
@@ -74,7 +74,7 @@ def list_startable(
 
 
 def _candidates(listed: Iterable[Price]) -> list[_Candidate]:
-    """Each type in every capacity type that Karpenter starts, even without a known price."""
+    """Return each type in every capacity type that Karpenter starts, even without a known price."""
     by_type: dict[str, dict[str, Price]] = {}
     for price in listed:
         by_type.setdefault(price.instance_type, {})[price.capacity_type] = price

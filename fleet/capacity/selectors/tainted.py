@@ -1,4 +1,4 @@
-"""What taints of devices take from nodes: neither held nor offered."""
+"""The GPUs that device taints take out of nodes: neither held nor offered."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fleet.models import Node, Pod
 
 
 def of_all(nodes: QuerySet[Node]) -> dict[int, list[Blocked]]:
-    """By id. Most nodes have none and are not read."""
+    """Return the blocked GPUs by node id. Most nodes have none and are not read."""
     found = nodes.exclude(tainted_gpus=[]).only("tainted_gpus", "gpu_count", "allocatable")
     return by_node(found.order_by())
 
 
 def by_node(nodes: Iterable[Node]) -> dict[int, list[Blocked]]:
-    """By id, without those that have none."""
+    """Return the blocked GPUs by node id, without nodes that have none."""
     rows = [node for node in nodes if node.tainted_gpus]
     if not rows:
         return {}

@@ -28,7 +28,9 @@ from portal.core.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class NodeDrain:
-    """`problem` is why budgets are not known. The node costs its price until it is removed."""
+    """A preview of a node's drain with its costs. `problem` is why budgets are not known. The node costs its price
+    until it is removed.
+    """
 
     node: Node
     preview: DrainPreview
@@ -37,7 +39,9 @@ class NodeDrain:
 
 
 def preview(*, actor: Actor, node_id: int) -> NodeDrain:
-    """Changes nothing. For who may request a drain; pods of teams that they may not see have no names."""
+    """Preview a drain without changing anything, for actors who may request one. Pods of teams that they may not
+    see have no names.
+    """
     fleet_policy.require_requester(actor)
     node = node_details.get_node(node_id)
     if node.gone_at is not None:

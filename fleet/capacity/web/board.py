@@ -51,7 +51,9 @@ class NodeRow:
 
     @property
     def tiles_html(self) -> SafeString:
-        """As capacity/_gpu.html shows one. Hundreds of tiles would take a template most of the page's time."""
+        """The tiles as capacity/_gpu.html shows one. Rendering hundreds by template would take most of the page's
+        time.
+        """
         css = "gpu sim" if self.node.is_simulated else "gpu"
         tiles = ((css, format_html_join("", "{}", map(_part_html, parts))) for parts in self.tiles)
         return format_html_join("", '<div class="{}">{}</div>', tiles)
@@ -59,8 +61,8 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """`map_levels` has one level for each node, from 0 (free) to 4 (all GPUs held); empty while all of
-    its nodes are shown.
+    """A pool of alike nodes on the board. `map_levels` has one level for each node, from 0 (free) to 4 (all GPUs
+    held); empty while all of its nodes are shown.
     """
 
     cluster_name: str
@@ -90,7 +92,7 @@ class Pool:
 
     @property
     def noticed_nodes(self) -> int:
-        """Of the map."""
+        """The number of nodes on the map that have a notice."""
         return self.map_levels.count(_LEVELS)
 
     @property
@@ -129,7 +131,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of the overview is shown: of one pool a page of its nodes, else the first of each pool."""
+    """The part of the overview that is shown: a page of nodes of one pool, or the first nodes of each pool."""
 
     groups: Mapping[str, Sequence[NodeSummary]]
     first: int
@@ -168,7 +170,7 @@ def build(
     views: Sequence[NodeView],
     noticed: Sequence[NoticedNode] = (),
 ) -> Board:
-    """Pools with the most idle GPUs first. `views` are the nodes of the selection."""
+    """Build the board, pools with the most idle GPUs first. `views` are the nodes of the selection."""
     by_name = {(view.cluster_id, view.name): view for view in views}
     marked = {node.id for node in noticed}
     pools = [_pool(nodes, selection, by_name, marked) for nodes in selection.groups.values()]
@@ -210,7 +212,7 @@ def _pool(
 
 
 def _map_level(node: NodeSummary) -> int:
-    """0 and 4 are exact: nothing, and everything, is held."""
+    """Return the level of a node on the map. 0 and 4 are exact: nothing, and everything, is held."""
     if not node.free_ppm:
         return _LEVELS - 1
     held = node.gpu_count * GPU_PPM - node.free_ppm
@@ -271,5 +273,5 @@ def _url(holder: Holder) -> str:
 
 
 def deployment_url(team_slug: str, deployment: str) -> str:
-    """Of the page of another app; empty without a deployment."""
+    """Return the URL of the deployment's page, which another app serves. Empty without a deployment."""
     return f"/deployments/{team_slug}/{deployment}" if team_slug and deployment else ""

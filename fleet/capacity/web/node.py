@@ -56,7 +56,9 @@ class LineRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """`holders` are labels with addresses, which may be empty. `state` and its tone say whether it is free."""
+    """A device on a node's page. `holders` are labels with addresses, which may be empty. `state` and its tone say
+    whether it is free.
+    """
 
     device: Device
     holders: Sequence[tuple[DeviceHolder, str]]
@@ -149,7 +151,7 @@ def _days(request: HttpRequest) -> int:
 
 
 def _hour(text: str) -> datetime | None:
-    """An hour that means nothing shows the newest."""
+    """Parse an hour. None if it is invalid; the newest is shown then."""
     try:
         return datetime.strptime(text, _HOUR_FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -93,7 +93,9 @@ class ClusterSerializer(Serializer):
 
     @extend_schema_field(serializers.JSONField())
     def get_capabilities(self, cluster: ClusterInfo) -> dict[str, Any]:
-        """`namespaces` of the context: those whose queues the reader may see; None: of all."""
+        """Return the capabilities. The `namespaces` of the context are those whose queues the user may see; None
+        means all.
+        """
         namespaces = self.context["namespaces"]
         found = cluster.capabilities
         if found.kueue is not None and namespaces is not None:

@@ -28,7 +28,7 @@ from portal.api.responses import PROBLEM
 
 
 def _visible(request: Request) -> dict[str, Any]:
-    """The namespaces whose queues the reader sees: those of their teams; None: of all."""
+    """Return the namespaces whose queues the user may see: those of their teams. None means all."""
     actor = actor_of(request)
     current = installation.read()
     if policy.sees_all(actor):

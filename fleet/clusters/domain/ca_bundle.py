@@ -23,7 +23,9 @@ class BadBundle(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """`fingerprint`: SHA-256 of the DER form, as `openssl x509 -fingerprint -sha256` writes it."""
+    """A certificate of a bundle. `fingerprint` is the SHA-256 of its DER form, as `openssl x509 -fingerprint
+    -sha256` writes it.
+    """
 
     subject: str
     fingerprint: str
@@ -31,7 +33,7 @@ class Certificate:
 
 
 def normalize(pem: str) -> str:
-    """The bundle without blank lines and with Unix line ends, so that equal bundles compare equal."""
+    """Return the bundle without blank lines and with Unix line ends, so that equal bundles compare equal."""
     return "\n".join(line.strip() for line in pem.splitlines() if line.strip())
 
 

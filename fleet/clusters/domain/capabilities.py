@@ -1,4 +1,4 @@
-"""What a cluster supports. Each feature is installed, missing or not known."""
+"""The capabilities of a cluster. Each feature is installed, missing or unknown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ NOT_CHECKED = "The capabilities of the cluster have not been checked yet."
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`is_there` None is not known; `why` then says what kept the probe from checking it."""
+    """A feature of a cluster. `is_there` is None if that is unknown; `why` then says what kept the probe from
+    checking it.
+    """
 
     is_there: bool | None
     version: str = ""
@@ -61,7 +63,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`gpu_offers` None is not known."""
+    """The capabilities of a cluster. `gpu_offers` is None if they are unknown."""
 
     features: Mapping[str, Feature] = field(default_factory=dict)
     gpu_offers: tuple[GpuOffer, ...] | None = None
@@ -148,7 +150,7 @@ class Capabilities:
 
     @property
     def api_server_cidrs(self) -> tuple[str, ...]:
-        """A block for each of its addresses; empty where they are not known."""
+        """The CIDR block of each of the API server's addresses. Empty if they are unknown."""
         return tuple(str(ipaddress.ip_network(address)) for address in self.api_servers or ())
 
     @property
@@ -162,14 +164,14 @@ class Capabilities:
 
     @property
     def engines(self) -> list[str] | None:
-        """Engines that the cluster offers; None until it was probed."""
+        """The engines that the cluster offers. None until it was probed."""
         if not self.features:
             return None
         return [engine for engine in ENGINE_NEEDS if self.offers_engine(engine).ok]
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each feature that is missing or not known."""
+        """The notes: one sentence for each feature that is missing or unknown."""
         if not self.features:
             return []
         notes = [
@@ -185,8 +187,8 @@ class Capabilities:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """As the column and the REST API hold it: {} until the cluster is probed. `engines` and
-        `notes` follow from the rest.
+        """Return the capabilities as the column and the REST API hold them. {} until the cluster is probed.
+        `engines` and `notes` follow from the rest.
         """
         if self == Capabilities():
             return {}

@@ -13,7 +13,9 @@ PIPELINE_KEY_HEADER = "X-Api-Key"
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:
-    """`gives` follows "needed for"; `install` is what an admin does when it is missing."""
+    """The description of a feature for people. `gives` follows "needed for"; `install` is what an admin does when
+    it is missing.
+    """
 
     title: str
     purpose: str

@@ -12,7 +12,7 @@ from fleet.kube.domain.errors import ClusterError, NotAllowed, Refused, Throttle
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`ok` None is not known; `fix` says what to do when it is not ok."""
+    """A check of a connection. `ok` is None if it is unknown; `fix` says what to do if it is not ok."""
 
     name: str
     ok: bool | None
@@ -108,7 +108,7 @@ def prometheus(feature: Feature) -> Check:
 
 
 def feature_lines(capabilities: Capabilities) -> list[Check]:
-    """One line per feature. A missing feature is no failure: forms do not offer what depends on it."""
+    """Return one line per feature. A missing feature is no failure: forms do not offer what depends on it."""
     lines = []
     for name, description in FEATURE_DESCRIPTIONS.items():
         feature = capabilities.feature(name)

@@ -18,7 +18,9 @@ _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)\b")
 
 
 def runs_scripts(version: str, extension_apis: Mapping[str, Any] | None) -> tuple[bool | None, str]:
-    """None with the reason where it is not known. `extension_apis` None: it could not be read."""
+    """Return whether Envoy Gateway runs scripts, and why not. None with the reason if unknown; `extension_apis`
+    None means that it could not be read.
+    """
     match = _RELEASE.match(version)
     release = (int(match[1]), int(match[2])) if match else None
     if release is not None and release < _OLDEST:

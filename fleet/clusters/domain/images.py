@@ -25,7 +25,7 @@ _PINNED: Final = "sha256"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`repository` with its registry, written out: docker.io/kserve/storage-initializer."""
+    """A container image. `repository` has its registry, written out: docker.io/kserve/storage-initializer."""
 
     repository: str
     tag: str = ""
@@ -33,7 +33,7 @@ class Image:
 
 
 def parse(text: str) -> Image | None:
-    """None for a name that no registry serves, for example with ".." in its path."""
+    """Parse the name of an image. None if no registry serves such a name, for example with ".." in its path."""
     rest, has_digest, digest = text.partition("@")
     last = rest.rpartition("/")[2]
     name, has_tag, tag = rest, "", ""

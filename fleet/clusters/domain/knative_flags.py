@@ -1,4 +1,4 @@
-"""What Knative Serving allows in a pod: the flags of its ConfigMap `config-features`."""
+"""The pod fields that Knative Serving allows: the flags in its ConfigMap `config-features`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VALUES: Final = ("enabled", "allowed", "disabled")
 
 
 def parse(data: Mapping[str, str]) -> dict[str, str]:
-    """Flags of pods that are set in the ConfigMap; Knative ignores any other value."""
+    """Return the pod flags that are set in the ConfigMap. Knative ignores any other value."""
     return {
         name: value.lower()
         for name, value in data.items()
@@ -29,7 +29,7 @@ def parse(data: Mapping[str, str]) -> dict[str, str]:
 
 
 def disabled(flags: Mapping[str, str], needed: Iterable[str]) -> list[str]:
-    """Which of the needed flags are off, sorted."""
+    """Return which of the needed flags are off, sorted."""
     return sorted(name for name in set(needed) if _value(flags, name) == "disabled")
 
 

@@ -18,7 +18,7 @@ IMAGE_VOLUMES: Final[Release] = (0, 20)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`why` completes "needs KServe 0.16 or newer: earlier releases …"."""
+    """The KServe release that a feature needs. `why` completes "needs KServe 0.16 or newer: earlier releases …"."""
 
     release: Release
     why: str
@@ -43,7 +43,7 @@ _RELEASE = re.compile(r"v?(\d+)\.(\d+)\b")
 
 
 def parse(version: str) -> Release | None:
-    """(0, 20) of v0.20.0-rc1; None of anything that is not a release, such as v1beta1."""
+    """Parse a release: (0, 20) for v0.20.0-rc1. None for anything that is not a release, such as v1beta1."""
     match = _RELEASE.match(version)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -53,7 +53,7 @@ def format_release(release: Release) -> str:
 
 
 def problem_with(feature: str, version: str) -> str:
-    """Why the installed KServe is too old for the feature; empty when it is not, or not known."""
+    """Return why the installed KServe is too old for the feature; empty when it is not, or not known."""
     release, requirement = parse(version), REQUIREMENTS.get(feature)
     if release is None or requirement is None or release >= requirement.release:
         return ""
@@ -64,7 +64,9 @@ def problem_with(feature: str, version: str) -> str:
 
 
 def describe_untested(version: str) -> str:
-    """Why nobody knows that the installed KServe does what the portal expects; empty when it was tested, or is not known."""
+    """Return why nobody knows that the installed KServe does what the portal expects; empty when it was tested, or
+    is not known.
+    """
     release = parse(version)
     if release is None or release <= LATEST_TESTED:
         return ""
@@ -73,13 +75,13 @@ def describe_untested(version: str) -> str:
 
 
 def supported() -> list[Release]:
-    """Every release that some feature works with, oldest first."""
+    """Return every release that some feature works with, oldest first."""
     oldest = min(requirement.release for requirement in REQUIREMENTS.values())
     return [(0, minor) for minor in range(oldest[1], LATEST_TESTED[1] + 1)]
 
 
 def table(titles: Mapping[str, str]) -> str:
-    """Markdown: a row for each feature, a column for each supported release."""
+    """Return a Markdown table: a row for each feature, a column for each supported release."""
     releases = supported()
     head = [
         "Feature",

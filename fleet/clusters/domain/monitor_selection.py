@@ -15,7 +15,9 @@ _NAMESPACES: Final = ("serviceMonitorNamespaceSelector", "podMonitorNamespaceSel
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSelection:
-    """`selectors` are those of the custom resource's spec, by their names there."""
+    """The monitors that a Prometheus selects. `selectors` are those of the custom resource's spec, by their names
+    there.
+    """
 
     namespace: str
     name: str
@@ -25,7 +27,7 @@ class PrometheusSelection:
         return f"{self.namespace}/{self.name}"
 
     def labels_for(self, monitor: str) -> dict[str, str] | None:
-        """The labels with which it reads a ServiceMonitor or PodMonitor; None where it reads none."""
+        """Return the labels with which it reads a ServiceMonitor or PodMonitor; None where it reads none."""
         raw = self.selectors.get(f"{_field(monitor)}Selector")
         return None if raw is None else LabelSelector.from_json(raw).needed_labels()
 
@@ -33,7 +35,7 @@ class PrometheusSelection:
         return self.selectors.get(f"{_field(monitor)}NamespaceSelector") == {}
 
     def reads_namespace(self, monitor: str, namespace: str, labels: Mapping[str, str]) -> bool:
-        """`labels` are those of the namespace, without the one that Kubernetes sets."""
+        """Return whether it reads a namespace, whose `labels` come without the one that Kubernetes sets."""
         raw = self.selectors.get(f"{_field(monitor)}NamespaceSelector")
         if raw is None:
             return namespace == self.namespace
@@ -41,7 +43,7 @@ class PrometheusSelection:
         return LabelSelector.from_json(raw).matches({**labels, **named})
 
     def labels_for_namespace(self, monitor: str) -> dict[str, str]:
-        """The labels with which it reads a namespace; empty where labels are not what it needs."""
+        """Return the labels with which it reads a namespace; empty where labels are not what it needs."""
         raw = self.selectors.get(f"{_field(monitor)}NamespaceSelector") or {}
         return LabelSelector.from_json(raw).needed_labels() or {}
 
@@ -54,15 +56,15 @@ class PrometheusSelection:
 
 
 def parse(prometheuses: Iterable[Mapping[str, Any]]) -> tuple[PrometheusSelection, ...]:
-    """Custom resources, sorted by namespace and name."""
+    """Parse the custom resources, sorted by namespace and name."""
     return tuple(sorted(map(_selection, prometheuses), key=str))
 
 
 def choose(
     selections: Iterable[PrometheusSelection], monitor: str = "ServiceMonitor"
 ) -> PrometheusSelection | None:
-    """The Prometheus that a monitor is labelled for: the first that reads monitors at all, one that
-    reads every namespace before the others.
+    """Return the Prometheus that a monitor is labelled for: the first that reads monitors at all, one that reads
+    every namespace before the others.
     """
     reading = [each for each in selections if each.labels_for(monitor) is not None]
     reading.sort(key=lambda selection: not selection.reads_all_namespaces(monitor))

@@ -13,7 +13,7 @@ UPDATING: Final = "UPDATING"
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """Numbers of nodes."""
+    """The size of a node group, in numbers of nodes."""
 
     min_size: int
     max_size: int
@@ -32,7 +32,9 @@ class GroupSize:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """`status` is AWS's: ACTIVE, UPDATING, DEGRADED, …; `issues` what AWS says is wrong with it."""
+    """A managed node group. `status` is AWS's: ACTIVE, UPDATING, DEGRADED, …; `issues` what AWS says is wrong with
+    it.
+    """
 
     name: str
     status: str
@@ -43,7 +45,7 @@ class NodeGroup:
 
 
 def parse(raw: Mapping[str, Any]) -> NodeGroup:
-    """`nodegroup` of DescribeNodegroup."""
+    """Parse the `nodegroup` of a DescribeNodegroup response."""
     scaling = raw.get("scalingConfig") or {}
     issues = (raw.get("health") or {}).get("issues") or ()
     capacity = str(raw.get("capacityType", "ON_DEMAND"))

@@ -38,7 +38,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """`gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now. So are the others, of Neuron devices."""
+    """A Karpenter node pool. `gpu_limit` None means no limit; `gpus` is the GPU count of its nodes now.
+    `neuron_limit` and `neuron_devices` are the same for Neuron devices.
+    """
 
     name: str
     requirements: tuple[Requirement, ...] = ()
@@ -49,12 +51,12 @@ class NodePool:
     neuron_devices: int = 0
 
     def left(self, resource: str) -> int | None:
-        """None: no limit."""
+        """Return how much of the resource the pool may still start. None means no limit."""
         limit, now = self.limit_of(resource)
         return None if limit is None else max(0, limit - now)
 
     def limit_of(self, resource: str) -> tuple[int | None, int]:
-        """The limit, None for no limit, and what its nodes have now."""
+        """Return the limit, None for no limit, and what the pool's nodes have now."""
         if resource == neuron.DEVICE:
             return self.neuron_limit, self.neuron_devices
         return self.gpu_limit, self.gpus
@@ -90,7 +92,9 @@ def check_start(
     gpus: int,
     resource: str = WHOLE,
 ) -> NodeStart:
-    """`capacity` is on-demand (also what is reserved), spot or any; `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
+    """Check whether a pool can start the nodes. `capacity` is on-demand (also what is reserved), spot or any;
+    `gpus` is how many GPUs, or Neuron devices by `resource`, are needed.
+    """
     allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
@@ -127,7 +131,7 @@ def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
 
 
 def starts(pool: NodePool, instance_type: str) -> frozenset[str]:
-    """The capacity types in which the pool starts nodes of the type; empty if it starts none."""
+    """Return the capacity types in which the pool starts nodes of the type; empty if it starts none."""
     labels = ec2_types.labels_of(instance_type)
     if not all(_meets(requirement, labels) for requirement in pool.requirements):
         return frozenset()
@@ -168,7 +172,7 @@ def parse_pools(items: Iterable[Mapping[str, Any]]) -> tuple[NodePool, ...]:
 
 
 def node_class_group(item: Mapping[str, Any]) -> str:
-    """The API group of a NodePool's node class: karpenter.k8s.aws, or eks.amazonaws.com of EKS Auto Mode."""
+    """Return the API group of a NodePool's node class: karpenter.k8s.aws, or eks.amazonaws.com of EKS Auto Mode."""
     template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
     return str((template.get("nodeClassRef") or {}).get("group", ""))
 

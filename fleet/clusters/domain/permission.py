@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """`resource` may name a subresource: pods/log. `names` limits it to objects of these names.
+    """A permission on a cluster. `resource` may name a subresource: pods/log. `names` limits it to objects of these
+    names.
 
     `is_per_team`: needed only in the namespaces of teams.
     """
@@ -20,7 +21,7 @@ class Permission:
     names: tuple[str, ...] = ()
 
     def attributes(self, verb: str, namespace: str = "") -> dict[str, str]:
-        """The resource attributes of a SelfSubjectAccessReview."""
+        """Return the resource attributes of a SelfSubjectAccessReview."""
         resource, _, subresource = self.resource.partition("/")
         attributes = {
             "group": self.group,

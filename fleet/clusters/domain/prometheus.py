@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """`kind` is scalar or vector. `warnings`: parts of the data may be missing."""
+    """The result of a query. `kind` is scalar or vector; `warnings` say that parts of the data may be missing."""
 
     kind: str
     samples: tuple[Sample, ...]
@@ -91,7 +91,7 @@ def parse(status: int, body: bytes) -> QueryResult:
 
 
 def read_data(status: int, body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """The data of a successful response, not yet validated, and its warnings. Raises a PrometheusError."""
+    """Return the data of a successful response, not yet validated, and its warnings. Raises a PrometheusError."""
     if status in (401, 403):
         raise PrometheusDenied(
             f"Prometheus returned {status}: the portal is not allowed to query it"

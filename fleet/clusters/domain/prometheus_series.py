@@ -16,7 +16,9 @@ _LATEST: Final = 4_102_444_800
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`values` are Unix seconds and the number as Prometheus writes it, oldest first; never empty."""
+    """The raw samples of a series. `values` are Unix seconds and the number as Prometheus writes it, oldest first;
+    never empty.
+    """
 
     labels: Mapping[str, str]
     values: Sequence[tuple[float, str]]
@@ -24,7 +26,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class SeriesResult:
-    """`warnings`: parts of the data may be missing."""
+    """The result of a range selector. `warnings` say that parts of the data may be missing."""
 
     series: tuple[Series, ...]
     warnings: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ class NodeLabels:
 
     @property
     def spot(self) -> tuple[tuple[str, str], ...]:
-        """Labels of spot nodes, with their values."""
+        """The labels of spot nodes, with their values."""
         return _SPOT_LABELS[self.provisioner]
 
     def problem_with(self, labels: Iterable[str]) -> str:
@@ -137,7 +137,7 @@ def _provisioner(groups: set[str], nodes: list[Mapping[str, str]]) -> Provisione
 
 
 def _labels_of(domain: str) -> frozenset[str]:
-    """The labels of its domain that it sets on nodes."""
+    """Return the labels of its domain that it sets on nodes."""
     names = {f"{domain}/instance-{name}" for name in _INSTANCE}
     names |= {f"{domain}/{name}" for name in _RESERVATION}
     if domain == AUTO_MODE_GROUP:

@@ -17,7 +17,9 @@ _GATES: Final = f"{GROUP}/"
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """`problem` is why it admits nothing now; empty while it does, or where that is not known."""
+    """A LocalQueue of Kueue. `problem` is why it admits nothing now; empty while it does, or where that is not
+    known.
+    """
 
     namespace: str
     name: str
@@ -29,8 +31,8 @@ class LocalQueue:
 
 @dataclass(frozen=True, slots=True)
 class Kueue:
-    """`api` and `visibility_api` are apiVersions; the latter is empty where positions are not served. `queues`
-    None: the portal may not list them.
+    """The Kueue of a cluster. `api` and `visibility_api` are apiVersions; the latter is empty where positions are
+    not served. `queues` None: the portal may not list them.
     """
 
     api: str
@@ -50,14 +52,16 @@ class Kueue:
         return ResourceType(self.api, "ClusterQueue", "clusterqueues")
 
     def pending_type(self, queue: str) -> ResourceType | None:
-        """The Workloads that wait in a LocalQueue, each with its position; None where they are not served."""
+        """Return the resource type of the Workloads that wait in a LocalQueue, each with its position. None where
+        they are not served.
+        """
         if not self.visibility_api:
             return None
         plural = f"localqueues/{queue}/pendingworkloads"
         return ResourceType(self.visibility_api, "PendingWorkload", plural)
 
     def limited_to(self, namespaces: Collection[str]) -> Kueue:
-        """Without queues of other namespaces, whose names are those of teams."""
+        """Drop the queues of other namespaces, whose names are those of teams."""
         if self.queues is None:
             return self
         return replace(self, queues=tuple(q for q in self.queues if q.namespace in namespaces))
@@ -86,13 +90,13 @@ def is_gated(pod: Mapping[str, Any]) -> bool:
 
 
 def parse(items: Iterable[Mapping[str, Any]]) -> tuple[LocalQueue, ...]:
-    """LocalQueues by namespace and name."""
+    """Parse the LocalQueues, sorted by namespace and name."""
     queues = [_queue(item) for item in items]
     return tuple(sorted(queues, key=lambda queue: (queue.namespace, queue.name)))
 
 
 def inactivity(queue: Mapping[str, Any]) -> str:
-    """Why a LocalQueue or ClusterQueue admits nothing; empty while it does, or does not say."""
+    """Return why a LocalQueue or ClusterQueue admits nothing; empty while it does, or does not say."""
     return _problem(queue.get("spec") or {}, queue.get("status") or {})
 
 

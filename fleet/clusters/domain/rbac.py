@@ -189,9 +189,9 @@ def manifests(
     has_fleet_actions: bool = False,
     device_plugin_config: tuple[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """ClusterRole and binding; with `team_namespaces`, write access is granted only in those, and the
-    gateway's proxies are read in `gateway_namespaces`, dcgm-exporter in `exporter_namespaces`. Fleet actions have a role of their own; with
-    `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
+    """Return the ClusterRole and its binding. With `team_namespaces`, write access is granted only in those, and
+    the gateway's proxies are read in `gateway_namespaces`, dcgm-exporter in `exporter_namespaces`. Fleet actions
+    have a role of their own; with `device_plugin_config`, a namespace and a name, they may read that ConfigMap.
 
     `account` is the subject: {"kind": "Group", "name": …} or a ServiceAccount with its namespace.
     """
@@ -241,7 +241,7 @@ def describe_cluster_wide() -> str:
 
 
 def _rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
-    """One rule per permission, so that each can be traced to its reason."""
+    """Return one rule per permission, so that each can be traced to its reason."""
     return [
         {
             "apiGroups": [permission.group],

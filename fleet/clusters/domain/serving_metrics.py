@@ -1,4 +1,4 @@
-"""Where the metrics of a cluster's model servers come from."""
+"""The origin of the metrics of a cluster's model servers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServingMetrics:
-    """`problem` is why they do not come through Prometheus, which last answered at `read_at`. `direct_pods` are those that it
-    lacks; None: all pods of the cluster.
+    """The source of a cluster's serving metrics. `problem` is why they do not come through Prometheus, which last
+    answered at `read_at`. `direct_pods` are those that it lacks; None: all pods of the cluster.
     """
 
     pods: int = 0

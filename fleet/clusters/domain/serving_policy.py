@@ -219,7 +219,7 @@ class ServingPolicy(Definition):
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ServingPolicy:
-        """Of a row; unknown names are ignored."""
+        """Read a policy from a row. Unknown names are ignored."""
         return cls(**{name: _value(name, raw[name]) for name in raw if name in cls.model_fields})
 
 
@@ -238,7 +238,7 @@ def is_role_of_teams(text: str) -> bool:
 
 
 def problems(policy: ServingPolicy) -> dict[str, str]:
-    """What is invalid, by field."""
+    """Return the problems by field. Empty if the policy is valid."""
     problems_by_field = {
         name: "Enter an image: registry/name:tag."
         for name in IMAGES

@@ -33,7 +33,7 @@ _ERRORS: Final[dict[str, type[ClusterError]]] = {
 
 
 class NodeGroups:
-    """Of one EKS cluster."""
+    """The node groups of one EKS cluster."""
 
     def __init__(self, name: str, region: str, role_arn: str) -> None:
         self._name = name
@@ -44,7 +44,7 @@ class NodeGroups:
             raise Unreachable(network_failures.describe(error)) from error
 
     def list_names(self) -> list[str]:
-        """The first fifty by name."""
+        """List the first fifty node groups by name."""
         try:
             pages = self._client.get_paginator("list_nodegroups").paginate(
                 clusterName=self._name, PaginationConfig={"MaxItems": _MOST_GROUPS}
@@ -61,7 +61,7 @@ class NodeGroups:
             raise _error(f"eks:DescribeNodegroup {group}", error) from error
 
     def scale(self, group: str, size: GroupSize, *, token: str) -> None:
-        """Repeating it with the same token changes nothing more."""
+        """Scale a node group. Repeating it with the same token changes nothing more."""
         try:
             self._client.update_nodegroup_config(
                 clusterName=self._name,

@@ -37,7 +37,7 @@ _SERVICE: Final = "aps"
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """`most` is the size as people read it, `advice` what to do about a larger response."""
+    """The limits of a response. `most` is the size as people read it, `advice` what to do about a larger response."""
 
     seconds: float
     size: int
@@ -83,7 +83,7 @@ def query_series(endpoint: Endpoint, queries: Sequence[str]) -> list[SeriesResul
 
 
 def version(endpoint: Endpoint) -> str:
-    """The server's version; empty where it does not report one, as most compatible servers."""
+    """Return the server's version; empty where it does not report one, as most compatible servers."""
     try:
         with _client(endpoint) as client:
             _, body = _send(client, "GET", _address(endpoint, "status/buildinfo"), {})
@@ -112,7 +112,7 @@ def _trust(endpoint: Endpoint) -> ssl.SSLContext:
 
 @functools.lru_cache(maxsize=256)
 def _context(ca_pem: str) -> ssl.SSLContext:
-    """Built once: reading the public authorities takes longer than a query. A registered bundle
+    """Build the TLS context once: reading the public authorities takes longer than a query. A registered bundle
     replaces them.
     """
     if ca_pem:

@@ -25,7 +25,7 @@ _NO_SERIES: Final = "it has no series of serving pods with the labels namespace 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """`is_reachable` None means never contacted."""
+    """A registered cluster. `is_reachable` None means never contacted."""
 
     id: int
     name: str
@@ -52,7 +52,9 @@ class ClusterInfo:
 
 
 def list_reachability() -> list[tuple[str, bool | None]]:
-    """Name and whether it could be reached (None: never contacted), for the frame of every page."""
+    """List the clusters' names and whether they could be reached (None: never contacted), for the frame of every
+    page.
+    """
     return list(Cluster.objects.order_by("name").values_list("name", "is_reachable"))
 
 
@@ -61,7 +63,7 @@ def list_clusters() -> list[ClusterInfo]:
 
 
 def observation_backlog() -> Backlog:
-    """Clusters whose observation is due."""
+    """Return the backlog of clusters whose observation is due."""
     return leases.backlog(Cluster.objects.all())
 
 

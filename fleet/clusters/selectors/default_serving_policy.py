@@ -9,7 +9,7 @@ from fleet.clusters.domain.serving_policy import ServingPolicy
 
 
 def default_policy() -> ServingPolicy:
-    """The values for fields that a cluster's own policy leaves empty."""
+    """Return the values for fields that a cluster's own policy leaves empty."""
     return ServingPolicy(
         triton_image=settings.SLIPWAY_TRITON_IMAGE,
         triton_vllm_image=settings.SLIPWAY_TRITON_VLLM_IMAGE,

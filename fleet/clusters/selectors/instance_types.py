@@ -13,8 +13,8 @@ from fleet.models import InstancePrice, Node
 
 
 def list_known(*, cluster_id: int, pools: Iterable[NodePool]) -> set[str]:
-    """Types from the price list, the cluster's current and former nodes, and its node pools; without those that no
-    node is labelled with.
+    """List the types from the price list, the cluster's current and former nodes, and its node pools, without those
+    that no node is labelled with.
     """
     known = set(InstancePrice.objects.values_list("instance_type", flat=True).distinct())
     for pool in pools:
@@ -26,7 +26,7 @@ def list_known(*, cluster_id: int, pools: Iterable[NodePool]) -> set[str]:
 
 
 def list_unlabelled(*, cluster_id: int) -> dict[str, list[str]]:
-    """The GPU products that nodes of the cluster are named after, with these nodes: pods cannot require them."""
+    """List the GPU products that nodes of the cluster are named after, with these nodes: pods cannot require them."""
     nodes = Node.objects.filter(cluster_id=cluster_id, gone_at=None, gpu_count__gt=0)
     by_product: dict[str, list[str]] = {}
     for name, kind, product, label in _rows(nodes).order_by("name"):
@@ -36,7 +36,7 @@ def list_unlabelled(*, cluster_id: int) -> dict[str, list[str]]:
 
 
 def _of_nodes(nodes: QuerySet[Node]) -> tuple[set[str], set[str]]:
-    """Types that nodes are labelled with, and those that only stand for a product."""
+    """Return the types that nodes are labelled with, and those that only stand for a product."""
     labelled: set[str] = set()
     unlabelled: set[str] = set()
     for _, kind, product, label in _rows(nodes.exclude(instance_type="")):

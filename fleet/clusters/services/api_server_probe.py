@@ -27,7 +27,9 @@ def read_addresses(client: KubeClient) -> tuple[str, ...] | None:
 
 
 def read_pod_proxy(client: KubeClient, networks: Sequence[str]) -> Feature:
-    """`networks` are the API server networks of the serving policy; without any its own addresses are admitted."""
+    """Check whether network policies admit the API server. `networks` are the API server networks of the serving
+    policy; without any its own addresses are admitted.
+    """
 
     def check() -> Feature:
         try:
@@ -51,7 +53,7 @@ def _addresses(endpoint_slice: Mapping[str, Any]) -> list[str]:
 
 
 def _is_address(text: str) -> bool:
-    """Not a loopback one either: nothing comes from there into a pod."""
+    """Return whether text is an address from which requests may come into a pod, which excludes loopback ones."""
     try:
         return not ipaddress.ip_address(text).is_loopback
     except ValueError:

@@ -163,7 +163,7 @@ def read_capabilities(
 def _group_features(
     client: KubeClient, groups: Mapping[str, list[str]], *, is_local: bool
 ) -> dict[str, Feature]:
-    """Of what is known by its API group."""
+    """Return the features that are known by their API group."""
     features = {
         name: _group_feature(client, name, group, groups) for name, group in _GROUPS.items()
     }
@@ -189,7 +189,7 @@ def _gateway_features(
     *,
     is_local: bool,
 ) -> tuple[dict[str, Feature], str]:
-    """What the cluster's Gateway does, and how it checks keys (Capabilities.key_check)."""
+    """Return the features of the cluster's Gateway, and how it checks keys (Capabilities.key_check)."""
     api = gateway_probe.read_gateway(client, gateway, groups)
     key_check = key_check_probe.read(client, gateway, api, groups)
     features = {
@@ -221,7 +221,7 @@ def _pod_proxy(client: KubeClient, policy: ServingPolicy, version: str) -> Featu
 
 
 def _too_old(features: Mapping[str, Feature], *, kserve: str) -> dict[str, Feature]:
-    """Features that the installed release of KServe does not have as the portal uses them."""
+    """Return the features that the installed release of KServe does not have as the portal uses them."""
     problems = {name: kserve_releases.problem_with(name, kserve) for name in features}
     return {
         name: Feature(is_there=False, version=features[name].version, why=problem)
@@ -241,7 +241,7 @@ def _group_feature(
 def _node_pools(
     client: KubeClient, karpenter: Feature
 ) -> tuple[tuple[NodePool, ...] | None, set[str]]:
-    """Karpenter's pools, None where they are not known, and the API groups of their node classes."""
+    """Return karpenter's pools, None where they are not known, and the API groups of their node classes."""
     if not karpenter.is_there:
         return None, set()
     try:
@@ -261,7 +261,7 @@ def _prometheuses(client: KubeClient, operator: Feature) -> tuple[PrometheusSele
 
 
 def _nodes(client: KubeClient) -> tuple[list[Manifest] | None, str]:
-    """The nodes, or None and why they are not known."""
+    """Return the nodes, or None and why they are not known."""
     try:
         return list(client.list_all(resource_types.NODE).items), ""
     except NotAllowed:
@@ -273,7 +273,7 @@ def _labels(node: Manifest) -> Mapping[str, str]:
 
 
 def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
-    """GPU resources of the nodes, grouped by resource, product, memory and sharing."""
+    """Return the GPU resources of the nodes, grouped by resource, product, memory and sharing."""
     on_nodes: Counter[tuple[str, str, int, str]] = Counter()
     units: Counter[tuple[str, str, int, str]] = Counter()
     for node in nodes:

@@ -35,7 +35,7 @@ _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 
 @dataclass(frozen=True, slots=True)
 class ClusterDraft:
-    """`kind` is local, kubeconfig, in-cluster or eks."""
+    """A cluster as entered. `kind` is local, kubeconfig, in-cluster or eks."""
 
     name: str
     kind: str
@@ -136,7 +136,7 @@ def _refuse_unpriced(cluster: Cluster) -> None:
 
 
 def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
-    """The current registration of the cluster."""
+    """Return the current registration of the cluster."""
     policy.require_platform_admin(actor)
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
@@ -187,7 +187,7 @@ def _path_problems(draft: ClusterDraft) -> dict[str, str]:
 
 
 def _audited(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns for the audit trail, with fingerprints in place of certificates."""
+    """Return the columns for the audit trail, with fingerprints in place of certificates."""
     certificates = ca_bundle.parse(pem) if (pem := str(columns["prometheus_ca_pem"])) else ()
     return {
         **columns,

@@ -25,7 +25,7 @@ _MAX_TEAMS = 50
 
 
 def run(*, actor: Actor, cluster_id: int) -> list[Check]:
-    """The steps, followed by a line for each feature."""
+    """Run the steps, and return their lines followed by a line for each feature."""
     passed = steps(actor=actor, cluster_id=cluster_id)
     if passed[-1].name != connection_checks.GATEWAY:
         # The test ended early, so the stored capabilities are not those of now.
@@ -61,7 +61,7 @@ def steps(*, actor: Actor, cluster_id: int) -> list[Check]:
 
 
 def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
-    """One line when all permissions are granted, else one for each missing permission."""
+    """Return one line if all permissions are granted, else one for each missing permission."""
     requested = [(permission, verb) for permission in PERMISSIONS for verb in permission.verbs]
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = list(pool.map(lambda pair: client.may(pair[0].attributes(pair[1])), requested))
@@ -77,15 +77,15 @@ def _permissions(client: KubeClient, cluster_id: int) -> list[Check]:
 
 
 def _used_namespaces(cluster_id: int) -> list[str]:
-    """Namespaces with workloads: a Role may grant the permissions in these only."""
+    """Return the namespaces with workloads: a Role may grant the permissions in these only."""
     rows = Workload.objects.filter(cluster_id=cluster_id, retired_at=None)
     names = rows.order_by("namespace").values_list("namespace", flat=True).distinct()
     return list(names[:_MAX_NAMESPACES])
 
 
 def _granted_namespaces(client: KubeClient, denied: Iterable[tuple[Permission, str]]) -> list[str]:
-    """Before the first workload: namespaces of teams where a permission is granted that is not granted
-    cluster-wide. A team that does not use the cluster has none.
+    """Return the namespaces of teams where a permission is granted that is not granted cluster-wide, before the
+    first workload. A team that does not use the cluster has none.
     """
     per_team = next((pair for pair in denied if pair[0].is_per_team), None)
     if per_team is None:
@@ -98,7 +98,7 @@ def _granted_namespaces(client: KubeClient, denied: Iterable[tuple[Permission, s
 def _missing(
     client: KubeClient, denied: Iterable[tuple[Permission, str]], namespaces: Sequence[str]
 ) -> list[tuple[Permission, list[str], str]]:
-    """Permissions that are neither granted cluster-wide nor in each team's namespace."""
+    """Return the permissions that are neither granted cluster-wide nor in each team's namespace."""
     missing: dict[tuple[Permission, str], list[str]] = {}
     for permission, verb in denied:
         if not permission.is_per_team or not namespaces:

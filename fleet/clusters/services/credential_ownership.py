@@ -54,7 +54,7 @@ def _resolve(path: Path) -> Path:
 
 
 def _is_same_inode(one: Path, other: Path) -> bool:
-    """False while one of them does not exist."""
+    """Return whether both are one file. False while one of them does not exist."""
     try:
         return one.samefile(other)
     except OSError:

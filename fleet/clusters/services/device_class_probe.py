@@ -23,7 +23,9 @@ _CLASSES: Final[Mapping[str, str]] = {
 def read(
     client: KubeClient, groups: Mapping[str, list[str]], *, kubernetes: str
 ) -> dict[str, Feature]:
-    """By feature. `groups` has the served versions of each API group; `kubernetes` is the version of the cluster."""
+    """Return the device class features. `groups` has the served versions of each API group; `kubernetes` is the
+    version of the cluster.
+    """
     if _VERSION not in groups.get(_GROUP, []):
         why = f"The cluster does not serve {_GROUP}/{_VERSION}"
         return dict.fromkeys((*_CLASSES, _TOLERATIONS), Feature(is_there=False, why=why))

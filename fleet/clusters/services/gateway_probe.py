@@ -40,7 +40,7 @@ class Proxy:
     path: str
 
     def read(self, client: KubeClient, *, only: str) -> str:
-        """Its metrics. `only` is a regular expression of Envoy's own names, which a proxy may ignore."""
+        """Read the proxy's metrics. `only` is a regular expression of Envoy's own names, which a proxy may ignore."""
         path = f"{self.path}?{urlencode({'filter': only})}"
         return client.proxy_get(self.namespace, self.pod, self.port, path, seconds=_PROXY_SECONDS)
 
@@ -70,7 +70,7 @@ def read_gateway(
 
 
 def read_mirror(client: KubeClient, gateway: tuple[str, str], api: Feature) -> Feature:
-    """Mirroring support as the GatewayClass reports it; not known without a report."""
+    """Return the support for mirroring as the GatewayClass reports it; unknown without a report."""
     why_not = "cannot mirror a percentage of requests"
     return _read_supported(client, gateway, api, _PERCENTAGE_MIRROR, why_not)
 
@@ -92,7 +92,7 @@ def _read_supported(
     feature: str,
     why_not: str,
 ) -> Feature:
-    """`why_not` follows the name of the class."""
+    """Return whether the GatewayClass supports the feature. `why_not` follows the name of the class."""
     if not api.is_there:
         return Feature(is_there=api.is_there, why=api.why or "The Gateway API is not installed")
 
@@ -115,7 +115,9 @@ def _read_supported(
 
 
 def read_proxies(client: KubeClient, gateway: tuple[str, str], allowed: Sequence[str]) -> Feature:
-    """Network policies name namespaces, and a Gateway's proxies may run in another one than it."""
+    """Check whether network policies admit the Gateway's proxies: policies name namespaces, and proxies may run in
+    another one than their Gateway.
+    """
     own, name = gateway
 
     def check() -> Feature:
@@ -153,7 +155,7 @@ def read_metrics(client: KubeClient, gateway: tuple[str, str], promql: Feature) 
 
 
 def list_proxies(client: KubeClient, gateway: tuple[str, str]) -> list[Proxy]:
-    """Those that can be read. A gateway without such pods (a load balancer of a cloud) has none."""
+    """Return the proxies whose metrics can be read. Empty for a Gateway without such pods (a cloud's load balancer)."""
     proxies = set()
     for pod in _pods_of(client, gateway[1]):
         metadata = pod["metadata"]

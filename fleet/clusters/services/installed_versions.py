@@ -13,7 +13,7 @@ _TAG = re.compile(r"v?\d+(\.\d+)+[-\w.]*")
 
 
 def read_version(client: KubeClient, name: str) -> str:
-    """The version of the controller's Deployment; empty without permission to read it."""
+    """Return the version of the controller's Deployment; empty without permission to read it."""
     for namespace, deployment in CONTROLLERS.get(name, ()):
         try:
             controller = client.get(resource_types.DEPLOYMENT, namespace, deployment)

@@ -25,7 +25,9 @@ _VERIFIES: Final = "istio.io/gateway-controller"
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """`kind` is API_KEYS, ISTIO_TOKENS, or empty where the Gateway checks none or that is not known."""
+    """How a Gateway checks keys. `kind` is API_KEYS, ISTIO_TOKENS, or empty where the Gateway checks none or that
+    is not known.
+    """
 
     feature: Feature
     kind: str = ""

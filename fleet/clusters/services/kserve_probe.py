@@ -1,4 +1,4 @@
-"""What the installed KServe offers: its kinds, Knative mode, and settings that change what works."""
+"""The probe of the installed KServe: its kinds, Knative mode, and settings that change what works."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_features(
 
 
 def _read_config(client: KubeClient) -> Mapping[str, Any] | None:
-    """KServe's settings by section; None where they cannot be read."""
+    """Return KServe's settings by section. None if they cannot be read."""
     try:
         config_map = client.get(_CONFIG_MAP, "kserve", "inferenceservice-config")
     except (NotAllowed, ObjectNotFound):

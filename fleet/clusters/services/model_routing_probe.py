@@ -39,7 +39,7 @@ def read(client: KubeClient, key_check: KeyCheck, *, is_local: bool) -> Feature:
 
 
 def _extension_settings(client: KubeClient) -> Mapping[str, Any] | None:
-    """`extensionApis` of Envoy Gateway's configuration; None where it cannot be read."""
+    """Return the `extensionApis` of Envoy Gateway's configuration. None if it cannot be read."""
     try:
         config_map = client.get(_CONFIG_MAP, *envoy_gateway.CONFIG_MAP)
         text = (config_map.get("data") or {}).get(envoy_gateway.CONFIG_KEY, "")

@@ -19,7 +19,7 @@ factory: Callable[[str, str, str], NodeGroups] = NodeGroups
 
 
 def list_groups(*, cluster_id: int) -> list[NodeGroup]:
-    """By name; nothing of a cluster that is not an EKS cluster."""
+    """Return the node groups, sorted by name. Empty if the cluster is not an EKS cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     if cluster.kind != ClusterKind.EKS:
         return []

@@ -17,7 +17,7 @@ _CLUSTERS: Final = 8
 
 
 def query(*, cluster_id: int, queries: Sequence[str]) -> list[QueryResult | PrometheusError]:
-    """A result or an error for each query. Makes a network call: run it outside transactions."""
+    """Return a result or an error for each query. Makes a network call: run it outside transactions."""
     cluster = Cluster.objects.get(pk=cluster_id)
     endpoint = _endpoint(cluster)
     if not endpoint.url:

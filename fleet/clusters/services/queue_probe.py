@@ -16,7 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 def read_kueue(client: KubeClient, groups: Mapping[str, list[str]]) -> Kueue | None:
-    """None where its API group is not served. `groups` has the versions of each, the preferred one first."""
+    """Read the cluster's Kueue and its queues. `groups` has the versions of each API group, the preferred one
+    first. None if its API group is not served.
+    """
     versions, shown = groups.get(queues.GROUP), groups.get(queues.VISIBILITY_GROUP)
     if not versions:
         return None
@@ -35,7 +37,7 @@ def _queues(client: KubeClient, kueue: Kueue) -> tuple[LocalQueue, ...] | None:
 
 
 def why_inactive(cluster_id: int, kueue: Kueue, name: str) -> str:
-    """What the ClusterQueue says; empty where it admits, or may not be read."""
+    """Return why the ClusterQueue is inactive. Empty if it admits workloads, or may not be read."""
     try:
         queue = clients.client_for(cluster_id).get(kueue.cluster_queue_type, None, name)
     except ClusterError as error:

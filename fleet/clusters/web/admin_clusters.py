@@ -31,7 +31,7 @@ _WATCH_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class FeatureRow:
-    """`what_to_do` is empty for installed features."""
+    """A feature on a cluster's page. `what_to_do` is empty for installed features."""
 
     title: str
     feature: Feature

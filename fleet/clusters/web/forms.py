@@ -14,7 +14,7 @@ from fleet.clusters.services.clusters import ClusterDraft
 
 
 class ClusterForm(forms.Form):
-    """Registers a new cluster or, with `draft`, changes the connection of a registered one."""
+    """The form that registers a new cluster or, with `draft`, changes the connection of a registered one."""
 
     name = forms.CharField(
         max_length=40, help_text="Lowercase letters, digits and '-'. Can't be changed later."
@@ -98,5 +98,5 @@ class ClusterForm(forms.Form):
             self.fields["name"].disabled = True
 
     def draft(self) -> ClusterDraft:
-        """Empty fields take the draft's defaults."""
+        """Return the entered cluster. Empty fields take the draft's defaults."""
         return ClusterDraft(**{name: value for name, value in self.cleaned_data.items() if value})

@@ -1,4 +1,4 @@
-"""What callers sent and cost, in the API."""
+"""The API of what callers sent and cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _KEY: Final = re.compile(r"[^/]+/[01]/.+")
 
 
 class CallerPage(CursorPage):
-    """Of rows that are computed: a cursor is the key of the last row before it."""
+    """A page of computed rows. A cursor is the key of the last row before the page."""
 
     _next: str | None = None
 
@@ -129,5 +129,5 @@ class CallerCostsView(GenericAPIView[Any]):
 
 
 def _key(row: CallerCost) -> str:
-    """Callers of a deployment by name, then what is not attributed."""
+    """Return the sort key: callers of a deployment by name, then what is not attributed."""
     return f"{row.deployment}/{'1' if row.rest else '0'}/{row.caller or row.rest}"

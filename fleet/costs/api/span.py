@@ -48,8 +48,9 @@ class Period:
 def read(
     request: Request, actor: User, serializer_class: type[SpanSerializer] = SpanSerializer
 ) -> Span:
-    """Admins see everything, including idle and unattributed costs; others see their teams. Raises
-    NotFound for a team that the actor may not see, Invalid for an empty or too long period.
+    """Read the period and the teams of a query. Admins see everything, including idle and unattributed costs;
+    others see their teams. Raises NotFound for a team that the actor may not see, Invalid for an empty or too
+    long period.
     """
     query = read_query(serializer_class, request)
     period = period_of(query)
@@ -65,7 +66,7 @@ def read(
 
 
 def period_of(query: Mapping[str, Any]) -> Period:
-    """`start` and `end` as whole hours, or this month. Raises Invalid."""
+    """Return `start` and `end` as whole hours, or this month. Raises Invalid."""
     now = clock.now()
     given = query.get("start") or query.get("end")
     offset = (given.utcoffset() if given else None) or timedelta(0)
@@ -87,7 +88,9 @@ def period_of(query: Mapping[str, Any]) -> Period:
 
 
 def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:
-    """None is the whole fleet. Raises NotFound for a team that the actor may not see."""
+    """Return the slugs of the teams that the actor may see, or `team_slug` alone. None means the whole fleet.
+    Raises NotFound for a team that the actor may not see.
+    """
     if team_slug:
         return [teams.get_visible(actor=actor, slug=team_slug).slug]
     if policy.sees_all(actor):

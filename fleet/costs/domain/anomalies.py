@@ -27,7 +27,7 @@ _ZERO: Final = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """`usual_amount` is the nearer of the two medians."""
+    """A day whose cost is unusual. `usual_amount` is the nearer of the two medians."""
 
     day: date
     amount: Decimal
@@ -39,8 +39,8 @@ class Anomaly:
 
 
 def judge(amounts: Mapping[date, Decimal], day: date) -> Anomaly | None:
-    """`amounts` by day; from the first of them on, a day that is left out cost nothing. None also where too
-    few days are known.
+    """Judge a day by the `amounts` of the days before it. From the first of them on, a day that is left out cost
+    nothing. None if it is usual, or too few days are known.
     """
     first = min(amounts, default=day)
     before = [

@@ -20,7 +20,7 @@ _ZERO = Decimal(0)
 
 
 class Rest(StrEnum):
-    """Why no caller bears a cost."""
+    """The reason why no caller bears a cost."""
 
     # In hours without a request.
     IDLE = "idle"
@@ -32,8 +32,8 @@ class Rest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """`served`: requests that the servers answered; None is not known. `is_counted`: callers without an
-    entry sent nothing.
+    """The requests of an hour. `served` counts those that the servers answered; None means unknown. `is_counted`
+    means that callers without an entry sent nothing.
     """
 
     cost_amount: Decimal
@@ -53,7 +53,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """`rest` and `callers` sum to the cost of all hours."""
+    """The costs of a deployment by caller. `rest` and `callers` sum to the cost of all hours."""
 
     callers: Mapping[str, Decimal]
     rest: Mapping[Rest, Decimal]
@@ -75,7 +75,7 @@ def shares_of(hour: Hour) -> Shares:
 
 
 def divide(amount: Decimal, shares: Shares, split: Split) -> tuple[dict[str, Decimal], Decimal]:
-    """The callers' parts of an amount, and the rest."""
+    """Return the callers' parts of an amount, and the rest."""
     *parts, rest = split(amount, [*shares.callers.values(), shares.rest_weight])
     return dict(zip(shares.callers, parts, strict=True)), rest
 
@@ -94,7 +94,7 @@ def bill(hours: Iterable[Hour], split: Split) -> Bill:
 
 
 def in_cents(amounts: list[Decimal]) -> list[Decimal]:
-    """Rounded to cents so that they sum to their rounded total."""
+    """Round amounts to cents so that they sum to their rounded total."""
     total = sum(amounts, _ZERO).quantize(CENT)
     floors = [amount.quantize(CENT, rounding="ROUND_FLOOR") for amount in amounts]
     missing = int((total - sum(floors, _ZERO)) / CENT)

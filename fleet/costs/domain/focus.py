@@ -53,7 +53,7 @@ _AWS_REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d+")
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """Who provides the nodes. Only AWS is recognised; other nodes are the platform's own service."""
+    """The provider of the nodes. Only AWS is recognised; other nodes are the platform's own service."""
 
     provider: str
     name: str
@@ -65,7 +65,7 @@ _OWN: Final = _Service("Slipway", "GPU nodes", "Other (Compute)")
 
 
 def row(entry: LedgerEntry) -> list[str]:
-    """Values in the order of COLUMNS; an empty one is null."""
+    """Return the values in the order of COLUMNS. An empty value is null."""
     values = (
         _costs(entry) | _periods(entry) | _charge(entry) | _resource(entry) | _allocation(entry)
     )
@@ -73,7 +73,7 @@ def row(entry: LedgerEntry) -> list[str]:
 
 
 def _costs(entry: LedgerEntry) -> dict[str, str]:
-    """There is one price, so the costs are equal. A row without a price has cost 0."""
+    """Return the costs, which are equal because there is one price. A row without a price has cost 0."""
     return dict.fromkeys(_COSTS, f"{entry.cost_amount:f}") | {
         "BillingAccountId": "slipway",
         "BillingAccountName": "Slipway",
@@ -133,8 +133,8 @@ def _price(entry: LedgerEntry) -> dict[str, str]:
 
 
 def _node_hours(entry: LedgerEntry, price: Decimal) -> Decimal:
-    """The part of the node's hour that is charged here; GPU time alone does not say it, because the
-    last micro-dollars go to one of the holders.
+    """Return the part of the node's hour that is charged here; GPU time alone does not say it, because the last
+    micro-dollars go to one of the holders.
     """
     return (entry.cost_amount / price).quantize(_NODE_HOURS) if price else Decimal(0)
 

@@ -19,10 +19,10 @@ def month_end_amount(
     at: datetime,
     ending: Iterable[EndingRate] = (),
 ) -> Decimal | None:
-    """The amount spent so far plus the current hourly rate until the end of the month of `at` (UTC). Of the rate
-    `ending` is the part that ends by itself, which counts until then.
+    """Return the amount spent so far plus the current hourly rate until the end of the month of `at` (UTC). Of the
+    rate, `ending` is the part that ends by itself, which counts until then.
 
-    None when the hourly rate is not known.
+    None if the hourly rate is unknown.
     """
     if usd_per_hour_amount is None:
         return None
@@ -34,12 +34,12 @@ def month_end_amount(
 
 
 def hours_until(end: datetime, at: datetime) -> Decimal:
-    """The hours from `at` to `end`, not before `at` and not after its month."""
+    """Return the hours from `at` to `end`, not before `at` and not after its month."""
     return hours_in_month_of(at, seconds=max(0, int((end - at).total_seconds())))
 
 
 def hours_in_month_of(at: datetime, *, seconds: int) -> Decimal:
-    """The hours of `seconds` from `at` on, up to the end of the month."""
+    """Return the hours of `seconds` from `at` on, up to the end of the month."""
     return min(Decimal(seconds) / 3600, _hours_left(at))
 
 

@@ -9,12 +9,13 @@ from itertools import accumulate, pairwise
 def share(
     total: int, weights: Sequence[int], *, before: int = 0, whole: int | None = None
 ) -> list[int]:
-    """`total` in proportion to the weights. The parts sum to it exactly, and each is less than one unit from
+    """Split `total` in proportion to the weights. The parts sum to it exactly, and each is less than one unit from
     its exact part.
 
-    For a page of a longer list: `before` is the sum of the weights of the pages before, `whole` that of all.
-    The parts of all pages are then those of the list, whatever the size of a page. Raises ValueError when
-    the weights do not sum to more than zero.
+    For a page of a longer list, `before` is the sum of the weights of the pages before, `whole` that of all. The
+    parts of all pages are then those of the list, whatever the size of a page.
+
+    Raises ValueError if the weights do not sum to more than zero.
     """
     divisor = before + sum(weights) if whole is None else whole
     if divisor <= 0:

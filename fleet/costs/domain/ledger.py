@@ -38,7 +38,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class NodeLife:
-    """`usd_per_hour_amount` None is not known: time is split as usual, at cost 0."""
+    """A node's life and price. `usd_per_hour_amount` is None if it is unknown: time is split as usual, at cost 0."""
 
     gpu_count: int
     interval: Interval
@@ -47,7 +47,9 @@ class NodeLife:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`holder` None is idle. `gpu_milliseconds` is GPU share x time; one GPU for an hour is 3,600,000."""
+    """A holder's part of a node's hour. `holder` None means idle. `gpu_milliseconds` is GPU share x time; one GPU
+    for an hour is 3,600,000.
+    """
 
     holder: Holder | None
     gpu_milliseconds: int
@@ -70,10 +72,11 @@ def split_hour(
     split: Split,
     until: datetime | None = None,
 ) -> list[Part]:
-    """Parts by holder in order of name, then idle; empty for a node that did not exist in the hour.
+    """Split the hour of a node into parts by holder in order of name, then idle. Empty for a node that did not
+    exist in the hour.
 
-    `until` ends an hour that is not over. Allocations outside the node's life do not count. Where pods
-    hold more than the node has, nothing is idle and the cost is split by their allocations.
+    `until` ends an hour that is not over. Allocations outside the node's life do not count. Where pods hold more
+    than the node has, nothing is idle and the cost is split by their allocations.
     """
     end = hour + HOUR if until is None else min(until, hour + HOUR)
     existed_ms = life.interval.overlap_ms(hour, end)
@@ -94,7 +97,7 @@ def split_hour(
 def _weights(
     life: NodeLife, allocations: Iterable[Allocation], start: datetime, end: datetime
 ) -> dict[Holder, int]:
-    """GPU share x time of each holder, in ppm milliseconds."""
+    """Return the GPU share x time of each holder, in ppm milliseconds."""
     weights: dict[Holder, int] = {}
     low = max(start, life.interval.start)
     high = end if life.interval.end is None else min(end, life.interval.end)
@@ -108,7 +111,7 @@ def _weights(
 def difference(
     sealed: dict[Holder | None, tuple[int, Decimal]], parts: Iterable[Part]
 ) -> list[Part]:
-    """The parts to add to the sealed sums to reach the new parts; empty when they are equal."""
+    """Return the parts to add to the sealed sums to reach the new parts; empty when they are equal."""
     correct = {part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts}
     zero = (0, Decimal(0))
     changes = []

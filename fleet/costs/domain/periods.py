@@ -35,8 +35,8 @@ class Cover:
 
 
 def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
-    """The last day counts as whole where the period lasts until now: an hour that starts later has not
-    ended, so it is not sealed.
+    """Cut a period into whole days and the spans of hours beside them. The last day counts as whole if the period
+    lasts until now: an hour that starts later has not ended, so it is not sealed.
     """
     first, last = _ceil(start), (_ceil(end) if end > now - HOUR else _floor(end))
     if first >= last:
@@ -48,7 +48,7 @@ def cut(start: datetime, end: datetime, *, now: datetime) -> Period:
 def four_hours_in(
     start: datetime, end: datetime, *, now: datetime
 ) -> tuple[datetime, datetime] | None:
-    """The start of the first whole four hours in [start, end), and the end of the last; None without any.
+    """Return the start of the first whole four hours in [start, end), and the end of the last; None without any.
     Those that last until now are whole, as the last day is.
     """
     first = start + (_floor(start) - start) % FOUR_HOURS
@@ -58,9 +58,10 @@ def four_hours_in(
 
 
 def cover(days: Days, *, today: date, may_take_off: bool) -> Cover:
-    """A month that lasts until today or later is whole from its first day on: no later hour of it is sealed.
+    """Cover days by whole months. A month that lasts until today or later is whole from its first day on: no later
+    hour of it is sealed.
 
-    `may_take_off`: where fewer days of a month are outside than inside, the month is read and they are taken off.
+    With `may_take_off`, a month of which fewer days are outside than inside is read, and those are taken off.
     """
     first, last = days
     begin = first if first.day == 1 else _next_month(first)
@@ -80,7 +81,7 @@ def cover(days: Days, *, today: date, may_take_off: bool) -> Cover:
 
 
 def beside(span: tuple[At, At], whole: tuple[At, At] | None) -> list[tuple[At, At]]:
-    """What is left of a span: the days beside its months, the hours beside its four hours."""
+    """Return the rest of a span outside `whole`: the days beside its months, the hours beside its four-hour blocks."""
     if not whole:
         return [span]
     return [(a, b) for a, b in ((span[0], whole[0]), (whole[1], span[1])) if a < b]

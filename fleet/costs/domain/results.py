@@ -30,7 +30,7 @@ class Step(StrEnum):
 
 
 class IdleRule(StrEnum):
-    """What a table does with idle: a row of its own, left out, or shared among the groups."""
+    """The treatment of idle cost in a table: a row of its own, left out, or shared among the groups."""
 
     SEPARATE = "separate"
     HIDDEN = "hidden"
@@ -56,7 +56,7 @@ class UnpricedNode:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """`allocated_amount` is sealed, `estimated_amount` is allocated in hours not sealed yet.
+    """The total spend. `allocated_amount` is sealed, `estimated_amount` is allocated in hours not sealed yet.
 
     `idle_amount` (sealed and estimated) is that of the whole fleet; it is 0 in results for teams.
     """
@@ -71,13 +71,13 @@ class Spend:
 
     @property
     def total_amount(self) -> Decimal:
-        """All allocated costs, sealed and estimated, without idle."""
+        """The allocated costs, sealed and estimated, without idle."""
         return self.allocated_amount + self.estimated_amount
 
 
 @dataclass(frozen=True, slots=True)
 class MonthSpend:
-    """What a team spent this month; the estimate is that of hours not sealed yet."""
+    """The spend of a team this month. The estimate covers hours that are not sealed yet."""
 
     allocated_amount: Decimal
     estimated_amount: Decimal
@@ -104,7 +104,7 @@ class GroupKey(NamedTuple):
 
     @property
     def label(self) -> str:
-        """ "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
+        """The label of the row: "idle", "vision", "vision/detector", or "unattributed" for unregistered pods."""
         if self.is_others:
             return "others"
         if self.is_idle:
@@ -164,7 +164,7 @@ class CostRow:
 
     @property
     def energy_kwh(self) -> Decimal | None:
-        """In the GPU time that was measured, which may be less than all of it."""
+        """The energy in kWh over the measured GPU time, which may be less than all of it. None if none was measured."""
         if self.energy_mj is None:
             return None
         return (Decimal(self.energy_mj) / MJ_PER_KWH).quantize(MICRO)
@@ -182,7 +182,7 @@ class CostRow:
 
     @property
     def inference_price(self) -> UnitPrice | None:
-        """None without a count, and where a price is missing; so are the others."""
+        """The price per 1,000 inferences. None without a count, or if a price is missing, like the other unit prices."""
         return None if self.has_unpriced_hours else of_inferences(self.amount, self.inferences)
 
     @property
@@ -199,7 +199,7 @@ class CostRow:
 
     @property
     def has_unpriced_hours(self) -> bool:
-        """Its amount is too low until their price is known."""
+        """Whether some hours have no known price. The amount is too low until it is known."""
         return self.unpriced_gpu_hours > 0
 
     @property
@@ -209,7 +209,7 @@ class CostRow:
 
     @property
     def change_ratio(self) -> float | None:
-        """0.12 means 12% more than in the previous period; None without a previous amount, and where a price
+        """The change from the previous period: 0.12 means 12% more. None without a previous amount, and if a price
         is missing now.
         """
         if not self.previous_amount or self.has_unpriced_hours:

@@ -16,7 +16,7 @@ _MICRO = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice:
-    """What `spent_amount` bought, by `unit` things named `noun`."""
+    """A price per `unit` things named `noun`, from what was spent on `count` of them."""
 
     spent_amount: Decimal
     count: int
@@ -25,12 +25,12 @@ class UnitPrice:
 
     @property
     def amount(self) -> Decimal:
-        """Exact also for too few."""
+        """The price of one unit in dollars, exact also for too few."""
         return (self.spent_amount * self.unit / self.count).quantize(_MICRO)
 
     @property
     def is_of_too_few(self) -> bool:
-        """Less than one unit: its price would be that of things that nobody counted."""
+        """Whether less than one unit was counted: the price would be that of things that nobody counted."""
         return self.count < self.unit
 
     @property
@@ -39,14 +39,14 @@ class UnitPrice:
 
     @property
     def note(self) -> str:
-        """Empty for enough."""
+        """The reason why no price is shown, for people. Empty if enough were counted."""
         if not self.is_of_too_few:
             return ""
         return f"{self.counted}: {TOO_FEW} for a price per {self.unit:,}"
 
 
 def of_inferences(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
-    """None where none were counted."""
+    """Return the price per 1,000 inferences. None if none were counted."""
     return UnitPrice(spent_amount, count, INFERENCES, "inference") if count else None
 
 

@@ -33,7 +33,7 @@ _MOST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class UnusualDay:
-    """Of a deployment, or with an empty name of a team as a whole."""
+    """An unusual day of a deployment, or of a whole team if `deployment` is empty."""
 
     team_slug: str
     deployment: str
@@ -49,7 +49,7 @@ class UnusualDays:
 
 
 def recent() -> UnusualDays:
-    """As of at most an hour ago, and of the day that the ledger has last."""
+    """Return the unusual days, cached for at most an hour and until the ledger has a newer day."""
     now = clock.now()
     newest = LedgerTeamDay.objects.aggregate(newest=Max("pk"))["newest"]
     key = f"costs-anomalies-{newest}-{now.astimezone(UTC):%Y%m%d}"
@@ -66,13 +66,13 @@ def recent() -> UnusualDays:
 
 
 def of_teams(days: UnusualDays, team_slugs: Collection[str] | None) -> list[UnusualDay]:
-    """Only those of these teams; None is all of them, and what is attributed to none."""
+    """Keep the unusual days of these teams. None keeps all, including unattributed ones."""
     return [one for one in days.days if team_slugs is None or one.team_slug in team_slugs]
 
 
 def compute(now: datetime) -> list[UnusualDay]:
-    """Of whole days (UTC), from sealed hours that are no demo data. A day of which an hour is not sealed may
-    only be too expensive.
+    """Return the unusual whole days (UTC), from sealed hours without demo data. A day with an hour that is not
+    sealed can only be too expensive.
     """
     today = now.astimezone(UTC).date()
     sealed_to = min((end for _, end in sealed_hours.last_ends()), default=None)
@@ -121,7 +121,7 @@ def _difference(one: UnusualDay) -> Decimal:
 
 
 def _written(one: UnusualDay) -> list[str]:
-    """Text, so that a process of another release can read it."""
+    """Return a day as text, so that a process of another release can read it."""
     anomaly = one.anomaly
     values = (anomaly.day.isoformat(), str(anomaly.amount), str(anomaly.usual_amount))
     return [one.team_slug, one.deployment, *values]

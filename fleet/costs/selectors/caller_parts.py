@@ -26,7 +26,9 @@ class _Team:
 
 
 def split(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
-    """`entries` in order of time. What was counted is read one day at a time, for the teams with callers."""
+    """Split `entries`, in order of time, by caller. What was counted is read one day at a time, for the teams with
+    callers.
+    """
     for day, of_day in groupby(entries, key=lambda entry: entry.hour.astimezone(UTC).date()):
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         teams = _teams(start, start + timedelta(days=1))

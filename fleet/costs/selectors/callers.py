@@ -1,4 +1,4 @@
-"""What callers sent, and what of the ledger's sealed hours that was."""
+"""The requests of callers, and their part of the ledger's sealed hours."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _REST_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class CallerCost:
-    """Of one deployment and caller, or of what nobody is charged for (`rest`, without a caller).
+    """The cost of a deployment's caller, or of what nobody is charged for (`rest`, without a caller).
 
-    `requests` are those of all hours, also of hours that are not sealed yet; None for what is no caller.
-    `cents_amount` is rounded so that the rows of a deployment sum to its rounded total.
+    `requests` counts all hours, including hours that are not sealed yet; None for what is no caller. `cents_amount`
+    is rounded so that the rows of a deployment sum to its rounded total.
     """
 
     team_slug: str
@@ -43,13 +43,13 @@ class CallerCost:
 
     @property
     def rest_label(self) -> str:
-        """Empty for a caller."""
+        """The label of what nobody is charged for. Empty for a caller."""
         return _REST_LABELS[self.rest] if self.rest else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """`cents_amount` is the sum of the rows as they are shown."""
+    """The total of the rows. `cents_amount` is the sum of the rows as they are shown."""
 
     requests: int
     cents_amount: Decimal
@@ -57,7 +57,9 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class CountedHour:
-    """`callers` has who sent something. `is_counted`: for some time of it the counters were read."""
+    """An hour of a deployment in which requests were counted. `callers` has who sent something. `is_counted`: for
+    some time of it the counters were read.
+    """
 
     callers: Mapping[str, int]
     is_counted: bool
@@ -74,8 +76,8 @@ def rows(
     end: datetime,
     deployment: str = "",
 ) -> list[CallerCost]:
-    """Of the hours that start in [start, end), by deployment; callers by cost, then the rest. A deployment
-    without callers that were counted in the period is left out. Four queries for any number of rows.
+    """Return the cost rows of hours that start in [start, end), by deployment: callers by cost, then the rest. A
+    deployment without counted callers in the period is left out. Takes four queries for any number of rows.
     """
     counted = counted_hours(
         team_slug=team_slug,
@@ -112,7 +114,7 @@ def counted_hours(
     end: datetime,
     deployment: str = "",
 ) -> Counted:
-    """By deployment and hour. An empty `deployment`: all of the team."""
+    """Return the counted requests by deployment and hour. An empty `deployment` means all of the team's."""
     rows = CallerHour.objects.filter(team_slug=team_slug, hour__gte=start, hour__lt=end)
     if deployment:
         rows = rows.filter(deployment=deployment)

@@ -38,7 +38,9 @@ Teams = Collection[str] | None
 
 
 def spent_this_month(*, team_slug: str) -> MonthSpend:
-    """This calendar month, UTC, up to now. In three queries, because pages that show much else show it."""
+    """Return the spend of this calendar month, UTC, up to now. It takes three queries, because pages that show much
+    else show it.
+    """
     now = clock.now()
     start = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     scope = Scope([team_slug])
@@ -48,12 +50,12 @@ def spent_this_month(*, team_slug: str) -> MonthSpend:
 
 
 def gpus_in_use(*, team_slug: str) -> Decimal:
-    """The sum of the GPU shares that the team's pods hold now."""
+    """Return the sum of the GPU shares that the team's pods hold now."""
     return gpus_in_use_by_team(team_slugs=[team_slug]).get(team_slug, ZERO)
 
 
 def gpus_in_use_by_team(*, team_slugs: Collection[str]) -> dict[str, Decimal]:
-    """Of the teams that hold any."""
+    """Return the GPUs in use by team slug, limited to teams that hold any."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     held = leases.values_list("team_slug").annotate(Sum("share_ppm")).order_by()
     return {slug: Decimal(share_ppm) / GPU_PPM for slug, share_ppm in held}
@@ -71,9 +73,10 @@ def table(
     unsealed: Unsealed | None = None,
     idle_rule: IdleRule = IdleRule.SEPARATE,
 ) -> CostTable:
-    """One row for each group, with the change from the previous period of equal length; the table states the hours that
-    it sums. With a limit: so many of the most expensive ones after `offset`. A deployment's name limits all of it to
-    that one. Idle stays separate between clusters, each of which has its own, and where nothing was held.
+    """Return one row for each group, with the change from the previous period of equal length; the table states the
+    hours that it sums. With a limit, return that many of the most expensive groups after `offset`. A
+    deployment's name limits all of it to that one. Idle stays separate between clusters, each of which has its
+    own, and where nothing was held.
     """
     start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
@@ -114,7 +117,7 @@ def _rule(rule: IdleRule, whole: Ranking, group_by: GroupBy) -> IdleRule:
 
 
 def _idle_parts(whole: Ranking, rule: IdleRule) -> list[Decimal]:
-    """Of each row of the page, what it bears of idle."""
+    """Return each row's part of the idle cost, in the order of the page."""
     if not rule.is_shared:
         return [ZERO] * len(whole.page)
     amount = sum((total.amount for total in whole.idle), ZERO)
@@ -145,7 +148,9 @@ def _previous(
     group_by: GroupBy,
     keys: Sequence[GroupKey] | None,
 ) -> _Previous:
-    """Of the period before. With keys: the amounts of these groups (and others of their teams) only."""
+    """Return the costs of the period before. With `keys`, only the amounts of these groups (and others of their
+    teams).
+    """
     before = start - (end - start)
     if keys is None or group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
         amounts = _amounts(sealed.sums(scope, before, start, group_by))
@@ -157,7 +162,7 @@ def _previous(
 
 
 def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
-    """A scope that has all of these groups, and few others."""
+    """Return a scope that has all of these groups, and few others."""
     slugs = {key.team_slug for key in keys}
     names = frozenset(key.deployment for key in keys) - {""}
     models = frozenset(key.model for key in keys) - {""}
@@ -171,7 +176,7 @@ def narrow(scope: Scope, keys: Collection[GroupKey]) -> Scope:
 
 
 def _amounts(sums: Iterable[SealedSum]) -> dict[GroupKey, Decimal]:
-    """Of the groups with a cost or GPU time."""
+    """Sum the amounts by group, without groups that have neither a cost nor GPU time."""
     amounts: dict[GroupKey, Decimal] = defaultdict(Decimal)
     times: dict[GroupKey, int] = defaultdict(int)
     for one in sums:
@@ -197,7 +202,7 @@ def _spend(
 
 
 def _sealed_to() -> datetime | None:
-    """The time up to which all clusters with sealed hours are sealed."""
+    """Return the time up to which all clusters with sealed hours are sealed."""
     last = SealedHour.objects.values("cluster").annotate(last=Max("hour")).order_by()
     return min((row["last"] + HOUR for row in last), default=None)
 
@@ -208,7 +213,7 @@ def _rows(
     usage_by_key: Mapping[GroupKey, usage.GroupUsage],
     idle_amounts: Sequence[Decimal],
 ) -> list[CostRow]:
-    """`idle_amounts`: what each bears of idle."""
+    """Return the rows of the page. `idle_amounts` are their parts of the idle cost."""
     pairs = zip(totals, idle_amounts, strict=True)
     return [_row(total, previous.amounts, usage_by_key, amount) for total, amount in pairs]
 

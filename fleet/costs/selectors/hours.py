@@ -23,7 +23,9 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Of one hour. `served` are the requests that succeeded; the microseconds are sums over them."""
+    """The use of a deployment in one hour. `served` counts the requests that succeeded; the microseconds are sums
+    over them.
+    """
 
     served: int = 0
     failed: int = 0
@@ -74,7 +76,7 @@ class NodeHours:
 def charged_hours(
     *, team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> Mapping[str, list[ChargedHour]]:
-    """By deployment, in order of time. `deployments` None: all."""
+    """Return the charged hours by deployment, in order of time. `deployments` None means all."""
     served = used(team_slug, start, end, deployments)
     hours: dict[str, list[ChargedHour]] = defaultdict(list)
     charged = _rows(team_slug, start, end)
@@ -113,7 +115,7 @@ def count_sealed(*, cluster_id: int, start: datetime, end: datetime) -> int:
 
 
 def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
-    """GPU nodes that exist now, with their sealed hours in [start, end)."""
+    """List the GPU nodes that exist now, with their sealed hours in [start, end)."""
     nodes = list(Node.objects.filter(gone_at=None, gpu_count__gt=0).select_related("cluster"))
     rows = (
         LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
@@ -158,7 +160,7 @@ def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
 def used(
     team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> dict[tuple[str, datetime], Use]:
-    """By deployment and hour."""
+    """Return the use by deployment and hour. `deployments` None means all."""
     rows = WorkloadHour.objects.filter(
         workload__team__slug=team_slug, start__gte=start, start__lt=end
     )

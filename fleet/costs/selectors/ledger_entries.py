@@ -17,8 +17,8 @@ from portal.core import clock
 def entries(
     *, team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
-    """Oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle. Sealed ones
-    of deployments with callers are split by caller.
+    """Yield the entries oldest first, sealed ones first. `team_slugs` None means the whole fleet, including idle.
+    Sealed ones of deployments with callers are split by caller.
     """
     yield from caller_parts.split(_sealed(team_slugs, row_filter))
     yield from _unsealed(team_slugs, row_filter)
@@ -27,7 +27,7 @@ def entries(
 def _unsealed(
     team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Iterator[LedgerEntry]:
-    """Of each holder and node, computed now."""
+    """Compute the entries of hours that are not sealed yet, one for each holder and node."""
     live = metering.estimate(
         start=row_filter.start, end=row_filter.end, now=clock.now(), team_slugs=team_slugs
     )
@@ -64,7 +64,7 @@ def _sealed(team_slugs: Collection[str] | None, row_filter: LedgerFilter) -> Ite
 
 
 def _region() -> Coalesce:
-    """The node's, else its cluster's: as the hour was priced. Null when neither exists any more."""
+    """Return the node's region, or else its cluster's: as the hour was priced. Null if neither exists any more."""
     node = Node.objects.filter(uid=OuterRef("node_uid")).order_by("-pk")
     cluster = Cluster.objects.filter(name=OuterRef("cluster_name"))
     return Coalesce(
@@ -74,7 +74,9 @@ def _region() -> Coalesce:
 
 
 def _gpu_time_of_node() -> Subquery:
-    """Of all holders in the hour, and idle; also of teams that are not part of the export."""
+    """Return a subquery of a node's GPU milliseconds in the hour: all holders and idle, including teams that are
+    not part of the export.
+    """
     rows: QuerySet[LedgerRow] = LedgerRow.objects.filter(
         ~Q(kind=LedgerKind.ADJUSTMENT), node_uid=OuterRef("node_uid"), hour=OuterRef("hour")
     )

@@ -18,15 +18,15 @@ IDLE: Final = Q(kind=LedgerKind.IDLE) | Q(kind=LedgerKind.ADJUSTMENT, namespace=
 
 
 def label(name: str) -> Cast:
-    """A label of a row's workload, which `rows_of_a_deployment` indexes. Cast: what is compared with a part of a JSON
-    column itself is taken for JSON by SQLite.
+    """Return a label of a row's workload, which `rows_of_a_deployment` indexes. It is cast, because SQLite takes
+    what is compared with a part of a JSON column itself for JSON.
     """
     return Cast(KT(f"workload_labels__{name}"), TextField())
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
+    """A filter of ledger rows. None and empty fields do not filter; a `team_slug` of "" selects unattributed rows."""
 
     start: datetime
     end: datetime
@@ -43,7 +43,7 @@ class LedgerFilter:
         return {name: value for name, value in pairs.items() if value}
 
     def rows(self, team_slugs: Collection[str] | None) -> QuerySet[LedgerRow]:
-        """`team_slugs` None means the whole fleet, including unattributed pods and idle."""
+        """Return the matching rows. `team_slugs` None means the whole fleet, including unattributed pods and idle."""
         rows = LedgerRow.objects.filter(hour__gte=self.start, hour__lt=self.end)
         if team_slugs is not None:
             rows = rows.filter(team_slug__in=team_slugs).exclude(IDLE)
@@ -59,7 +59,7 @@ class LedgerFilter:
         return rows
 
     def matches(self, entry: LedgerEntry, team_slugs: Collection[str] | None) -> bool:
-        """The same of an entry that is not sealed; its time is not looked at."""
+        """Return whether the filter matches an entry that is not sealed. Its time is not checked."""
         is_idle = entry.kind == LedgerKind.IDLE
         if team_slugs is not None and (is_idle or entry.team_slug not in team_slugs):
             return False
@@ -71,7 +71,7 @@ class LedgerFilter:
         )
 
     def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
-        """The same of sums by team and idle and, where labels filter, by labels. Not by cluster."""
+        """Filter sums by team and idle and, where labels filter, by labels. They are not filtered by cluster."""
         if team_slugs is not None:
             sums = sums.filter(team_slug__in=team_slugs, is_idle=False)
         if self.is_idle is not None:

@@ -42,8 +42,8 @@ class LedgerPage:
 def page(
     *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, cursor: str = ""
 ) -> LedgerPage:
-    """`team_slugs` None means the whole fleet, including unattributed pods and idle. A cursor that
-    means nothing shows the first page.
+    """Return a page of ledger rows. `team_slugs` None means the whole fleet, including unattributed pods and idle.
+    An invalid cursor shows the first page.
     """
     after = _read(cursor)
     rows = row_filter.rows(team_slugs)

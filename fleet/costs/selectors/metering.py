@@ -27,7 +27,7 @@ LARGE_OF_CLUSTERS: Final = ("capabilities", "serving", "prometheus_ca_pem", "las
 
 @dataclass(frozen=True, slots=True)
 class HourPrice:
-    """Of the whole node; the source names its day."""
+    """The price of a whole node for an hour. The source names its day."""
 
     usd_per_hour_amount: Decimal
     source: str
@@ -35,7 +35,9 @@ class HourPrice:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """`sealed_price` takes the place of the catalogue's, for an hour that was sealed with it."""
+    """The facts of a node that metering needs. `sealed_price` takes the place of the catalogue's, for an hour that
+    was sealed with it.
+    """
 
     cluster: Cluster
     node: Node
@@ -58,7 +60,7 @@ class NodeFacts:
         )
 
     def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part]:
-        """The node's hour split by holder; the cost is 0 when the price is not known."""
+        """Return the node's hour split by holder. The cost is 0 if the price is unknown."""
         price = self.price_at(hour)
         life = NodeLife(
             gpu_count=self.node.gpu_count,
@@ -76,7 +78,7 @@ def facts_of_nodes(
     node_ids: Collection[int] | None = None,
     team_slugs: Collection[str] | None = None,
 ) -> list[NodeFacts]:
-    """GPU nodes that existed in [start, end), with the leases on them in that time. With teams: only
+    """Return the GPU nodes that existed in [start, end), with the leases on them in that time. With teams, only
     nodes on which they held GPUs.
     """
     overlaps = Q(gone_at=None) | Q(gone_at__gt=start)
@@ -122,7 +124,7 @@ def _allocations_of(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`unpriced` maps a node's id to its number of hours without a price."""
+    """An estimate of unsealed costs. `unpriced` maps a node's id to its number of hours without a price."""
 
     entries: tuple[LedgerEntry, ...]
     unpriced: Mapping[int, int]
@@ -138,10 +140,10 @@ def estimate(
     node_ids: Collection[int] | None = None,
     team_slugs: Collection[str] | None = None,
 ) -> Estimate:
-    """The costs so far of the unsealed hours in [start, end). With teams: of the nodes on which they
-    held GPUs, with all of the holders there.
+    """Estimate the costs so far of the unsealed hours in [start, end). With teams, of the nodes on which they held
+    GPUs, with all of the holders there.
 
-    A cluster counts up to its last observation: later events are not known.
+    A cluster counts up to its last observation: later events are unknown.
     """
     clusters = Cluster.objects.exclude(last_seen_at=None).exclude(pk__in=without_clusters)
     clusters = clusters.defer(*LARGE_OF_CLUSTERS)
@@ -172,7 +174,7 @@ def estimate(
 
 
 def _known_to(cluster: Cluster) -> datetime:
-    """The last full listing or watcher heartbeat, whichever is later."""
+    """Return the time of the last full listing or watcher heartbeat, whichever is later."""
     times = (cluster.created_at, cluster.last_seen_at, cluster.watch_seen_at)
     return max(time for time in times if time is not None)
 

@@ -25,7 +25,7 @@ _FRESH = timedelta(minutes=5)
 
 
 def list_kept() -> list[OpenHour]:
-    """The hours of large clusters whose estimate is fresh."""
+    """Return the hours of large clusters whose estimate is fresh."""
     fresh = OpenHour.objects.filter(computed_at__gt=clock.now() - _FRESH)
     deferred = [f"cluster__{name}" for name in metering.LARGE_OF_CLUSTERS]
     return list(fresh.select_related("cluster").defer(*deferred))
@@ -33,7 +33,7 @@ def list_kept() -> list[OpenHour]:
 
 @dataclass(slots=True)
 class OpenSum:
-    """What a group cost so far in an hour that is not sealed. Unpriced GPU time costs 0."""
+    """The cost of a group so far in an hour that is not sealed. Unpriced GPU time costs 0."""
 
     hour: datetime
     key: GroupKey
@@ -62,7 +62,9 @@ class Unsealed:
 
 
 def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> Unsealed:
-    """With teams: of the others only nodes on which they held GPUs, with all of the holders there."""
+    """Read the hours that are not sealed yet. With teams, nodes of others are limited to those on which these teams
+    held GPUs, with all of the holders there.
+    """
     fresh = list_kept()
     kept = [hour for hour in fresh if start <= hour.hour < end]
     live = metering.estimate(
@@ -79,13 +81,13 @@ def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> 
 
 
 def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
-    """None is no grouping: all that is not idle."""
+    """Sum the estimated costs by group. `group_by` None means one sum of all that is not idle."""
     unsealed = read(scope.team_slugs, start, end)
     return Estimate(sums(unsealed, scope, group_by), unsealed.unpriced)
 
 
 def sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> list[OpenSum]:
-    """A group may come several times."""
+    """Return the sums by group. A group may come several times."""
     live = [_sum_of(entry, group_by) for entry in entries_in(unsealed, scope)]
     return [*live, *_kept_sums(unsealed, scope, group_by)]
 
@@ -106,7 +108,7 @@ def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
 
 
 def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
-    """The columns of the entry's group, as of a grouping in SQL."""
+    """Return the columns of the entry's group, as of a grouping in SQL."""
     if group_by is None:
         return []
     if group_by is GroupBy.CLUSTER:

@@ -53,7 +53,7 @@ class OpenRows:
 def list_rows(
     *, team_slugs: Collection[str] | None, row_filter: LedgerFilter, limit: int
 ) -> OpenRows:
-    """At most `limit` rows, the most expensive groups after the holders of small clusters."""
+    """List at most `limit` rows, the most expensive groups after the holders of small clusters."""
     slugs = team_slugs
     if row_filter.team_slug is not None and row_filter.is_idle is not True:
         slugs = [row_filter.team_slug]

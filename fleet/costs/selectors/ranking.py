@@ -30,7 +30,7 @@ _Part = tuple[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GroupTotal:
-    """`unpriced_ms` of `gpu_ms` have no price and cost 0."""
+    """The total of a group. `unpriced_ms` of `gpu_ms` have no price and cost 0."""
 
     key: GroupKey
     allocated: Decimal = ZERO
@@ -43,7 +43,7 @@ class GroupTotal:
         return self.allocated + self.estimated
 
     def weight(self, rule: IdleRule) -> int:
-        """Of its part of idle: micro-dollars, or GPU milliseconds."""
+        """Return the weight of this total in sharing idle: micro-dollars, or GPU milliseconds."""
         return self.gpu_ms if rule is IdleRule.BY_GPU_TIME else int(self.amount / MICRO)
 
     @property
@@ -56,8 +56,8 @@ _NOTHING = GroupTotal(GroupKey())
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`page` in order, `idle` by cluster where that is the grouping, `held` the sum of all that is not idle,
-    in `held_count` groups.
+    """A page of ranked groups: `page` in order, `idle` by cluster where that is the grouping, `held` the sum of all
+    that is not idle, in `held_count` groups.
     """
 
     page: Sequence[GroupTotal]
@@ -71,7 +71,7 @@ class Ranking:
 
     @property
     def is_unpriced(self) -> bool:
-        """No group has a price."""
+        """Whether no group has a price."""
         count = self.held_count + len(self.idle)
         return 0 < count == self.unpriced_count + sum(one.is_unpriced for one in self.idle)
 
@@ -86,7 +86,9 @@ def rank(
     limit: int | None,
     offset: int = 0,
 ) -> Ranking:
-    """The most expensive groups after `offset`, all with a limit of None. Equal amounts by name."""
+    """Return the most expensive groups after `offset`; a limit of None returns all. Equal amounts are ordered by
+    name.
+    """
     parts = list(_parts(scope, start, end, group_by, unsealed))
     if not parts:
         return Ranking((), (), _NOTHING, _NOTHING, 0, 0, has_demo_data=False)
@@ -156,7 +158,7 @@ def _parts(
 
 
 def _part(rows: QuerySet[Any, Any], template: str) -> Iterator[_Part]:
-    """Nothing for a query that the ORM knows to be empty."""
+    """Yield the SQL of a query. Yields nothing for a query that the ORM knows to be empty."""
     try:
         sql, params = rows.query.sql_with_params()
     except EmptyResultSet:

@@ -15,7 +15,7 @@ _SUMS = ("cost", "estimate", "gpu_ms", "unpriced_ms", "is_demo")
 
 
 def of_sealed(names: int) -> str:
-    """A part from a query of sealed sums, to be put in the place of {sql}."""
+    """Return the SELECT for a query of sealed sums, which replaces {sql}."""
     given = _list("is_idle", "is_demo", *_names(names), "cost", "ms")
     return _template(given, _list("is_idle", *_names(names), "cost", "0", "ms", "0", "is_demo"))
 
@@ -27,13 +27,13 @@ def of_estimate(names: int) -> str:
 
 
 def of_unpriced(names: int) -> str:
-    """From a query of the sealed sums without a price, which are among the others too."""
+    """Return the SELECT for a query of the sealed sums without a price, which are among the other sums too."""
     given = _list("is_idle", "is_demo", *_names(names), "cost", "ms")
     return _template(given, _list("is_idle", *_names(names), "0", "0", "0", "ms", "false"))
 
 
 def of_json(names: int) -> str:
-    """From a JSON array of [1 for idle, names, estimate, milliseconds, unpriced milliseconds]."""
+    """Return the SELECT for a JSON array of [1 for idle, names, estimate, milliseconds, unpriced milliseconds]."""
     is_postgresql = connection.vendor == "postgresql"
     element = "value ->> {}" if is_postgresql else "json_extract(value, '$[{}]')"
     source = "jsonb_array_elements(CAST(%s AS jsonb))" if is_postgresql else "json_each(%s)"
@@ -45,9 +45,10 @@ def of_json(names: int) -> str:
 
 
 def statement(parts: Sequence[str], *, names: int, is_idle_split: bool, is_limited: bool) -> str:
-    """Rows of the groups of a page, of idle, and one of all groups that are not idle, each with its kind,
-    names, sums, and of the last the number of groups and of those without a price. Where it is limited also
-    one of the groups before the page. Its parameters follow those of the parts: limit, offset, offset.
+    """Return the statement that selects the groups of a page, idle, and one row of all groups that are not idle,
+    each with its kind, names, sums, and, for the last, the number of groups and of those without a price. If it
+    is limited, it also selects one row of the groups before the page. Its parameters follow those of the parts:
+    limit, offset, offset.
     """
     columns = _list("is_idle", *_names(names), *_SUMS)
     union = " UNION ALL ".join(f"SELECT * FROM ({part}) p{n}" for n, part in enumerate(parts))  # noqa: S608  our own names

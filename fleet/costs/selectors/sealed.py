@@ -47,7 +47,9 @@ _MICROS = DecimalField(max_digits=30, decimal_places=6)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`team_slugs` None: the whole fleet, with unattributed pods and idle. Empty names do not filter."""
+    """The rows that are summed. `team_slugs` None means the whole fleet, with unattributed pods and idle. Empty
+    names do not filter.
+    """
 
     team_slugs: Collection[str] | None
     models: Collection[str] = ()
@@ -60,7 +62,7 @@ class Scope:
 
 @dataclass(slots=True)
 class SealedSum:
-    """`at` is the start of the step, None where none was requested."""
+    """A sum of sealed rows. `at` is the start of the step, None where none was requested."""
 
     at: datetime | None
     key: GroupKey
@@ -209,7 +211,9 @@ def _summed(
 
 
 def _unsummed(rows: QuerySet[Any], group_by: GroupBy | None) -> QuerySet[Any, tuple[Any, ...]]:
-    """As `_summed` of one day, or of four hours, for a statement that adds them up: PostgreSQL does it once then."""
+    """Return rows of one day, or of four hours, with the columns of `_summed`, for a statement that adds them up:
+    PostgreSQL then sums once.
+    """
     names = names_of(group_by)
     return rows.values_list("is_idle", "is_demo", *names, "cost_micros", "gpu_milliseconds")
 
@@ -217,7 +221,7 @@ def _unsummed(rows: QuerySet[Any], group_by: GroupBy | None) -> QuerySet[Any, tu
 def columns_of_rows(
     rows: QuerySet[LedgerRow], group_by: GroupBy | None
 ) -> QuerySet[Any, tuple[Any, ...]]:
-    """As the columns of `grouped`, without a time."""
+    """Return the rows with the columns of `grouped`, without a time."""
     cost = ExpressionWrapper(F("cost_amount") * 1_000_000, _MICROS)
     columns = _labelled(rows, group_by).annotate(cost=Cast(Round(cost), BigIntegerField()))
     return columns.values_list("idle", "is_demo", *names_of(group_by), "cost", "gpu_milliseconds")
@@ -269,7 +273,7 @@ def names_of(group_by: GroupBy | None) -> tuple[str, ...]:
 
 
 def _step_of(at: date, step: Step, shift: timedelta) -> datetime:
-    """Of a day, or of an hour in it."""
+    """Return the start of the step that a day, or an hour in it, belongs to."""
     if shift and step is Step.DAY and isinstance(at, datetime):
         return at.astimezone(UTC)
     if not isinstance(at, datetime):

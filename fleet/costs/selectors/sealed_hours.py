@@ -11,6 +11,6 @@ from fleet.models import SealedHour
 
 
 def last_ends() -> list[tuple[str, datetime]]:
-    """Cluster and the end of its last sealed hour; without clusters that have none."""
+    """Return each cluster and the end of its last sealed hour, without clusters that have none."""
     rows = SealedHour.objects.values_list("cluster__name").annotate(Max("hour")).order_by()
     return sorted((name, hour + HOUR) for name, hour in rows)

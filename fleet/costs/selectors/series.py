@@ -30,8 +30,8 @@ def series(
     unsealed: Unsealed | None = None,
     day_offset: timedelta = timedelta(0),
 ) -> list[CostPoint]:
-    """Points ordered by time, then group. A group without cost at a time has no point. Groups that are
-    not `named` are summed up as OTHERS; None names all. `day_offset`: whose days, as an offset from UTC.
+    """Return the points ordered by time, then group. A group without cost at a time has no point. Groups that are
+    not `named` are summed up as OTHERS; None names all. `day_offset` says whose days, as an offset from UTC.
     """
     start, end = whole_hours(start, end)
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
@@ -79,7 +79,7 @@ def _merged(amounts: _Amounts, named: Collection[GroupKey]) -> _Amounts:
 
 
 def _with_others(of_named: _Amounts, whole: _Amounts, named: frozenset[GroupKey]) -> _Amounts:
-    """What the named groups leave of `whole` is of the others."""
+    """Keep the amounts of the named groups, and attribute the rest of `whole` to the others. Idle stays apart."""
     amounts: _Amounts = defaultdict(Decimal)
     for (at, key, is_estimated), amount in of_named.items():
         if key in named:

@@ -15,7 +15,7 @@ from fleet.models import Cluster, GpuLease, LedgerRow, Node, UnpricedHour
 
 
 def hours_with_a_price(cluster: Cluster, *, max_hours: int) -> dict[datetime, list[int]]:
-    """Sealed hours without a price for which one is known now, with their nodes; oldest hours first."""
+    """Return the sealed hours without a price for which one is known now, with their nodes, oldest hours first."""
     waiting = UnpricedHour.objects.filter(node__cluster=cluster)
     nodes = Node.objects.filter(pk__in=waiting.values("node")).select_related("cluster")
     book = prices.book(set(nodes.values_list("instance_type", flat=True)))
@@ -35,8 +35,8 @@ def list_nodes(
     end: datetime,
     running: Mapping[int, int],
 ) -> tuple[UnpricedNode, ...]:
-    """Nodes with hours of unknown price in [start, end), by name; `running` maps a node's id to its
-    unsealed ones. With teams: only nodes on which they held GPUs in that time.
+    """List the nodes with hours of unknown price in [start, end), by name; `running` maps a node's id to its
+    unsealed ones. With teams, only nodes on which they held GPUs in that time.
     """
     rows = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).values_list("node")
     hours = Counter(dict(rows.annotate(Count("pk")).order_by()))
@@ -60,7 +60,7 @@ def list_nodes(
 
 
 def teams_with_hours(*, start: datetime, end: datetime) -> set[str]:
-    """Those that held GPUs in [start, end) on nodes with sealed hours of unknown price in it."""
+    """Return the teams that held GPUs in [start, end) on nodes with sealed hours of unknown price in it."""
     waiting = UnpricedHour.objects.filter(hour__gte=start, hour__lt=end)
     leases = GpuLease.objects.filter(node__in=waiting.values("node"), started_at__lt=end)
     leases = leases.exclude(ended_at__lte=start)
@@ -68,7 +68,7 @@ def teams_with_hours(*, start: datetime, end: datetime) -> set[str]:
 
 
 def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
-    """The rows whose node still has no price for that hour."""
+    """Return the rows whose node still has no price for that hour."""
     waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))
     return rows.filter(Exists(waiting))
 

@@ -23,7 +23,7 @@ _LABELS: Final[Mapping[GroupBy, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """Sums over the observed time; `utilisation` None when no time was observed."""
+    """The usage of a group, as sums over the observed time. `utilisation` is None if no time was observed."""
 
     inferences: int
     # Of language models: those of prompts and generated ones together.
@@ -45,7 +45,7 @@ def by_group(
     team_slugs: Collection[str] | None = None,
     keys: Collection[GroupKey] | None = None,
 ) -> dict[GroupKey, GroupUsage]:
-    """With keys: of these groups and few others."""
+    """Return the usage by group. With `keys`, limited to these groups and few others."""
     if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
         sums = readings.of_teams(start=start, end=end, team_slugs=team_slugs)
     else:
@@ -67,14 +67,14 @@ def by_group(
 
 
 def _all_named(names: Iterable[str]) -> list[str]:
-    """Empty, which is no filter, where one has no name."""
+    """Return the distinct names, sorted. Empty, which does not filter, if one of them is empty."""
     unique = set(names)
     return [] if "" in unique else sorted(unique)
 
 
 def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) -> GroupKey:
-    """From the columns of a grouping: the cluster, or the team and its labels. None is no grouping: all that
-    is not idle.
+    """Return the group key of a grouping's columns: the cluster, or the team and its labels. `group_by` None puts
+    all that is not idle into one group.
     """
     if group_by is None:
         return _IDLE if is_idle else OTHERS
@@ -91,7 +91,7 @@ def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) ->
 
 
 def grouping_labels(group_by: GroupBy | None) -> tuple[str, ...]:
-    """The workload labels of a grouping, besides the team."""
+    """Return the workload labels of a grouping, besides the team."""
     return _LABELS.get(group_by, ()) if group_by else ()
 
 

@@ -27,7 +27,7 @@ _CENTS: Final = Decimal("0.000001")
 
 @dataclass(frozen=True, slots=True)
 class PastNode:
-    """`uid` is that of a node that exists; empty: it is made up like its hours."""
+    """A node of the demo's history. `uid` is that of a node that exists; empty: it is made up like its hours."""
 
     name: str
     instance_type: str
@@ -94,7 +94,7 @@ def extend(
     nodes: Sequence[PastNode],
     workloads: Sequence[PastWorkload],
 ) -> int:
-    """The same for nodes that exist, once; return the number of ledger rows."""
+    """Extend the history to nodes that exist, once. Returns the number of ledger rows."""
     uids = [node.uid for node in nodes]
     if LedgerRow.objects.filter(is_demo=True, node_uid__in=uids).exists():
         return 0
@@ -155,7 +155,7 @@ def _ledger(
 def _rows_of(
     node: PastNode, amount: Decimal, running: Sequence[PastWorkload], common: Mapping[str, Any]
 ) -> Iterator[LedgerRow]:
-    """Of one hour; what nobody holds is idle."""
+    """Yield the ledger rows of one hour of a node. Unheld GPUs are idle."""
     free_gpus, free_amount = node.gpus, amount
     for past in running:
         cost = (amount * past.gpus / node.gpus).quantize(_CENTS)
@@ -202,7 +202,7 @@ def _use(cluster: Cluster, past: PastWorkload, hours: list[datetime], end: datet
 
 
 def _hour_of(workload: Workload, past: PastWorkload, hour: datetime) -> WorkloadHour:
-    """Deterministic traffic: high by day, low at night and at weekends."""
+    """Return deterministic traffic of an hour: high by day, low at night and at weekends."""
     daylight = 0.25 + 0.75 * math.sin(math.pi * hour.hour / 23) ** 2
     weekend = 0.45 if hour.weekday() >= 5 else 1.0
     ripple = 1 + 0.12 * math.sin(hour.toordinal() * 2.7 + hour.hour * 1.3)

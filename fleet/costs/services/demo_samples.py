@@ -18,8 +18,8 @@ _NODES: Final = "demo-"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`peak_requests` of its busiest hour; 0 is one that nobody calls. `wait_us` is what a request waits in the queue
-    before the `mean_us` that it would take otherwise.
+    """A sample deployment. `peak_requests` are those of its busiest hour; 0 means that nobody calls it. `wait_us`
+    is what a request waits in the queue before the `mean_us` that it would take otherwise.
     """
 
     name: str
@@ -34,13 +34,13 @@ def sees_nodes(cluster_id: int) -> bool:
 
 
 def nodes_of(cluster_id: int) -> list[Node]:
-    """None where the cluster has real GPUs."""
+    """Return the cluster's demo nodes, sorted by name. Empty if the cluster has real GPUs."""
     rows = Node.objects.filter(cluster_id=cluster_id, gone_at=None, name__startswith=_NODES)
     return list(rows.order_by("name"))
 
 
 def count_metered(team_slug: str) -> int:
-    """Pods of the team that hold a GPU."""
+    """Count the pods of the team that hold a GPU."""
     return GpuLease.objects.filter(team_slug=team_slug, ended_at=None).count()
 
 
@@ -87,8 +87,8 @@ def _past(team_slug: str, sample: Sample, leases: Sequence[GpuLease]) -> PastWor
 
 
 def _metered_from(cluster_id: int, nodes: Sequence[Node], leases: Sequence[GpuLease]) -> datetime:
-    """The first hour that is not made up. Where an hour ended while the samples came up, their nodes are metered
-    from the next one, unless it is sealed.
+    """Return the first hour that is not made up. Where an hour ended while the samples came up, their nodes are
+    metered from the next one, unless it is sealed.
     """
     seen = min(hour_of(node.first_seen_at) for node in nodes)
     held = max((hour_of(lease.started_at) for lease in leases), default=seen)

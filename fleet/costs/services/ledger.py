@@ -59,7 +59,7 @@ def seal_due() -> list[datetime]:
 
 
 def correct_late() -> int:
-    """Adjust hours that were sealed before a late observation; return the number of rows added."""
+    """Adjust hours that were sealed before a late observation. Returns the number of rows added."""
     now = clock.now()
     recent = GpuLease.objects.filter(changed_at__gte=now - _CORRECT_WITHIN)
     late: dict[int, set[datetime]] = defaultdict(set)
@@ -79,7 +79,7 @@ def correct_late() -> int:
 
 
 def price_late() -> int:
-    """Adjust hours sealed without a price that is known now; return the number of rows added."""
+    """Adjust hours sealed without a price that is known now. Returns the number of rows added."""
     added = 0
     for cluster in Cluster.objects.filter(nodes__unpriced_hours__isnull=False).distinct():
         for hour, nodes in unpriced.hours_with_a_price(cluster, max_hours=_HOURS_PER_RUN).items():
@@ -115,7 +115,7 @@ def _adjust_node(facts: NodeFacts, hour: datetime, now: datetime) -> int:
 
 
 def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
-    """The price that the hour was sealed with; None where it had none.
+    """Return the price that the hour was sealed with. None if it had none.
 
     A price that is entered or corrected later does not change an hour that was sealed with another.
     """
@@ -127,7 +127,7 @@ def _sealed_price(facts: NodeFacts, hour: datetime) -> HourPrice | None:
 
 
 def _open_hours(cluster: Cluster, now: datetime) -> list[datetime]:
-    """Hours that ended, were observed beyond their end and are not sealed; the oldest first."""
+    """Return the hours that ended, were observed beyond their end and are not sealed, oldest first."""
     observed_to = cluster.last_seen_at or cluster.created_at
     until = hour_of(min(now - SEAL_AFTER, observed_to))
     done = set(
@@ -208,9 +208,9 @@ def _each_row(
 
 
 def _sums_of(facts: NodeFacts, hour: datetime) -> dict[Holder | None, tuple[int, Decimal]]:
-    """Sums of the node's hour by holder, including adjustments.
+    """Sum the node's hour by holder, including adjustments.
 
-    Rounded to micro-dollars, because SQLite adds decimals as floating point.
+    The sums are rounded to micro-dollars, because SQLite adds decimals as floating point.
     """
     rows = (
         LedgerRow.objects.filter(node_uid=facts.node.uid, hour=hour)

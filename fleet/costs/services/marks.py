@@ -1,4 +1,4 @@
-"""What changed, for charts of costs. Which changes there are other apps know: they register a source."""
+"""The marks of changes on cost charts. Other apps know the changes and register a source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _sources: list[Source] = []
 
 
 def register(source: Source) -> None:
-    """Registering twice has no effect."""
+    """Register a source of marks. Registering it twice has no effect."""
     if source not in _sources:
         _sources.append(source)
 
@@ -22,7 +22,7 @@ def register(source: Source) -> None:
 def of_rows(
     rows: Sequence[CostRow], group_by: GroupBy, *, start: datetime, end: datetime
 ) -> list[ChangeMark]:
-    """Of the deployments of these rows; none of other groupings."""
+    """Return the marks of the deployments in these rows. Empty for groupings other than deployment and revision."""
     if group_by not in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
         return []
     keys = {(row.key.team_slug, row.key.deployment) for row in rows if row.key.deployment}

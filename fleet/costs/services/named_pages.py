@@ -16,7 +16,9 @@ def register(group_by: GroupBy, finder: Finder) -> None:
 
 
 def without_page(table: CostTable, group_by: GroupBy) -> frozenset[GroupKey]:
-    """Only the demo has any: what it makes up is of deployments and models that never were."""
+    """Return the groups that have no page. Only the demo has any: it makes up deployments and models that never
+    existed.
+    """
     find = _finders.get(group_by)
     if find is None or not table.spend.has_demo_data:
         return frozenset()
@@ -26,7 +28,9 @@ def without_page(table: CostTable, group_by: GroupBy) -> frozenset[GroupKey]:
 
 
 def _name_of(key: GroupKey, group_by: GroupBy) -> tuple[str, str] | None:
-    """None for batch jobs and pipelines, which stand in the ledger with their kind."""
+    """Return the team and name of the page. None for batch jobs and pipelines, whose ledger names start with their
+    kind.
+    """
     name = key.model.removeprefix(f"{key.team_slug}/")
     if group_by is not GroupBy.MODEL:
         name = "" if "/" in key.deployment else key.deployment

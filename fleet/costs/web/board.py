@@ -81,7 +81,7 @@ class CostBoard:
 
     @property
     def other_columns(self) -> int:
-        """Of the table, beside the group and its cost with and without idle."""
+        """The number of table columns beside the group and its cost with and without idle."""
         return 6 + 2 * self.has_tokens + self.has_energy
 
     @property
@@ -168,7 +168,7 @@ def build(
 
 
 def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRow]:
-    """The newest in the period: of teams in the table of teams, else of deployments."""
+    """Return the newest unusual days in the period: of teams in the table of teams, otherwise of deployments."""
     is_of_teams = query.group_by is GroupBy.TEAM
     rows = []
     for one in days:
@@ -180,7 +180,7 @@ def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRo
 
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
-    """The URL of the ledger rows behind a number."""
+    """Return the URL of the ledger rows behind a number."""
     names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
     if query.team_slug:
         names["of"] = query.team_slug
@@ -190,7 +190,9 @@ def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
 
 
 def name_url(query: CostQuery, key: GroupKey) -> str:
-    """Of pages of other apps, for models and deployments; of a team, its costs by deployment."""
+    """Return the URL of a group's page: other apps' pages for models and deployments, the costs by deployment for a
+    team. Empty if it has none.
+    """
     if key.cluster_name:
         return f"/fleet?{urlencode({'cluster': key.cluster_name})}"
     if not key.team_slug:

@@ -1,4 +1,4 @@
-"""What the callers of a team's deployments sent and cost, and its download."""
+"""The page of what the callers of a team's deployments sent and cost, and its download."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def callers_csv(request: HttpRequest, user: User) -> StreamingHttpResponse:
 
 
 def _query(request: HttpRequest) -> tuple[CostQuery, str]:
-    """With one of the visible teams; empty where there is none."""
+    """Read the query and the slug of one of the visible teams. Empty if there is no visible team."""
     slugs = [team.slug for team in teams.visible(request)]
     query = cost_query.read(request.GET, now=clock.now(), team_slugs=slugs)
     return query, query.team_slug or next(iter(slugs), "")

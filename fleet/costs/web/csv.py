@@ -84,7 +84,9 @@ def table_csv(table: CostTable) -> StreamingHttpResponse:
 
 
 def _price(price: UnitPrice | None) -> Decimal | str:
-    """Empty for too few, which the last column says: a sum over the column takes no such price."""
+    """Return the price for a CSV cell. Empty if too few were counted, so that a sum over the column excludes it;
+    the last column says so.
+    """
     return "" if price is None or price.is_of_too_few else price.amount
 
 

@@ -14,7 +14,7 @@ _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9999))
 
 
 def read(params: Mapping[str, str], *, now: datetime) -> LedgerFilter:
-    """The filter, of whole hours; without times it covers this month."""
+    """Read the filter, which covers whole hours; without times it covers this month."""
     month = query.read({}, now=now, team_slugs=())
     start = _time(params.get("from", "")) or month.start
     end = _time(params.get("to", "")) or month.end

@@ -106,7 +106,7 @@ def _query(request: HttpRequest) -> CostQuery:
 
 
 def _slugs(request: HttpRequest, user: User, query: CostQuery) -> Sequence[str] | None:
-    """None means the whole fleet with idle, for platform admins."""
+    """Return the slugs of the teams to show. None means the whole fleet with idle, for platform admins."""
     if query.team_slug:
         return [query.team_slug]
     return None if user.is_platform_admin else [team.slug for team in teams.visible(request)]
@@ -139,8 +139,8 @@ def _allocated(slugs: Sequence[str] | None) -> AllocatedGpus:
 
 
 def _budget(request: HttpRequest, query: CostQuery, slugs: Sequence[str] | None) -> Decimal | None:
-    """Of the teams that the costs are of; 0: they have none. None where the costs are also of others: of teams
-    without a budget, and of the whole fleet, whose idle is no team's.
+    """Sum the monthly budgets of the teams whose costs are shown. 0 if they have none. None if the page also shows
+    costs without a budget: of teams without one, or of the whole fleet, whose idle is no team's.
     """
     budgets = [
         team.monthly_budget_amount

@@ -42,7 +42,7 @@ _LAST_PAGE = 2000
 
 @dataclass(frozen=True, slots=True)
 class CostQuery:
-    """Hours that start in [start, end), UTC. `range_name` is empty for custom dates."""
+    """A query of costs: Hours that start in [start, end), UTC. `range_name` is empty for custom dates."""
 
     range_name: str
     start: datetime
@@ -69,7 +69,7 @@ class CostQuery:
 
     @property
     def period_text(self) -> str:
-        """For people, with the first year where it is another than the last."""
+        """The period for people. The first year is shown if it differs from the last."""
         first, last = self.start.date(), self.last_day
         year = "" if first.year == last.year else f" {first.year}"
         return f"{first.day} {first:%b}{year} \N{EN DASH} {last.day} {last:%b} {last.year}"
@@ -99,7 +99,7 @@ class CostForm(forms.Form):
 
 
 def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str]) -> CostQuery:
-    """`of` selects one of the visible teams; any other value means all of them."""
+    """Read a query of costs. `of` selects one of the visible teams; any other value means all of them."""
     data = CostForm(params).cleaned_data
     custom = _custom_dates(data.get("start"), data.get("end"))
     name = "" if custom else data.get("range") or "month"

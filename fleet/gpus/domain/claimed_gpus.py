@@ -25,12 +25,12 @@ class ClaimedDevice:
 
 
 def label_of(resource: str, units: int) -> str:
-    """ "nvidia.com_mig-1g.10gb.2": values of labels have no slash."""
+    """Return the label of claimed GPUs, such as "nvidia.com_mig-1g.10gb.2": values of labels have no slash."""
     return f"{resource.replace('/', '_')}.{units}"
 
 
 def read(labels: Mapping[str, str]) -> tuple[str, int]:
-    """Resource and units; "" and 0 without a label that can be read."""
+    """Read the resource and units from a label. "" and 0 if there is no readable label."""
     resource, _, units = labels.get(CLAIMED_LABEL, "").rpartition(".")
     if not units.isdecimal() or len(units) > 3 or not int(units):
         return "", 0
@@ -42,7 +42,7 @@ def devices_from_json(rows: Iterable[Mapping[str, Any]]) -> list[ClaimedDevice]:
 
 
 def joined(before: Sequence[ClaimedDevice], known: Sequence[ClaimedDevice]) -> list[ClaimedDevice]:
-    """A pod keeps what it held: a claim is gone before the pod is."""
+    """Keep a pod's claimed devices until the pod is gone: its claims are deleted first."""
     keys = {(one.pool, one.device) for one in before}
     return [*before, *(one for one in known if (one.pool, one.device) not in keys)]
 
@@ -50,8 +50,8 @@ def joined(before: Sequence[ClaimedDevice], known: Sequence[ClaimedDevice]) -> l
 def with_devices(
     of_plugin: tuple[str, int], otherwise: tuple[str, int], held: Sequence[ClaimedDevice]
 ) -> tuple[str, int]:
-    """Resource and units of a pod: what it requests of a device plugin and what it holds by claim. `otherwise`
-    while no device is known.
+    """Return the resource and units of a pod: what it requests of a device plugin and what it holds by claim.
+    Returns `otherwise` while no device is known.
     """
     if not held:
         return otherwise
@@ -63,12 +63,12 @@ def with_devices(
 
 
 def units_of_plugin(resource: str, units: int, held: Sequence[ClaimedDevice]) -> int:
-    """Those of `with_devices` that are no claimed devices."""
+    """Return the units of `with_devices` that are not claimed devices."""
     return units - sum(one.resource == resource for one in held)
 
 
 def began_at(scheduled_at: datetime, held: Sequence[ClaimedDevice], plugin_units: int) -> datetime:
-    """When a scheduled pod began to hold GPUs: later, where it took all of them over from another pod."""
+    """Return when a scheduled pod began to hold GPUs: later, if it took all of them over from another pod."""
     if plugin_units or not held or not all(one.since for one in held):
         return scheduled_at
     return max(scheduled_at, min(datetime.fromisoformat(one.since) for one in held))

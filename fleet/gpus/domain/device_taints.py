@@ -18,7 +18,9 @@ _DESCRIBED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DeviceTaint:
-    """`since` as Kubernetes writes it, or empty. `rule` names the DeviceTaintRule; empty: it is the driver's."""
+    """A taint of a device. `since` as Kubernetes writes it, or empty. `rule` names the DeviceTaintRule; empty: it
+    is the driver's.
+    """
 
     key: str
     value: str
@@ -27,7 +29,7 @@ class DeviceTaint:
     rule: str = ""
 
     def __str__(self) -> str:
-        """As kubectl writes a taint, with who set it."""
+        """Format the taint in kubectl notation, with who set it."""
         value = f"={self.value}" if self.value else ""
         source = f"DeviceTaintRule {self.rule}" if self.rule else "the driver"
         since = f" since {self.since}" if self.since else ""
@@ -54,7 +56,7 @@ class TaintedGpu:
 
     @property
     def reason(self) -> str:
-        """ "gpu-0: xid=79:NoExecute by the driver"."""
+        """The taints of the GPU's devices, such as "gpu-0: xid=79:NoExecute by the driver"."""
         if self.is_withdrawn:
             return "the driver took its ResourceSlices away"
         tainted = [part for part in self.parts if part.taints]
@@ -63,7 +65,7 @@ class TaintedGpu:
         return "; ".join([*named, f"{more} more"] if more else named)
 
     def blocked_ppm(self, held: Collection[tuple[str, str]]) -> int:
-        """What is neither held nor can be claimed."""
+        """Return the share of the GPU that is neither held nor can be claimed, in millionths of a GPU."""
         taken = sum(part.ppm for part in self.parts if (part.pool, part.device) in held)
         free = max(0, GPU_PPM - taken)
         offered = [
@@ -124,7 +126,7 @@ def tainted_gpus(offered: Devices, taints: Taints, gpus: NodeGpus) -> list[Taint
 
 
 def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
-    """All of a node whose driver offers nothing now."""
+    """Return all GPUs of a node whose driver offers nothing now."""
     gone = DeviceTaint("", "", "")
     all_of = tainted_gpus(offered, {device.key: [gone] for device in offered.all}, gpus)
     return [
@@ -138,7 +140,9 @@ def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
 def blocked(
     tainted: Iterable[TaintedGpu], held: Collection[tuple[str, str]], *, at_most: int
 ) -> list[Blocked]:
-    """`at_most` GPUs: those of the node that a device plugin does not offer, whatever their taints are."""
+    """Return the blocked GPUs, at most `at_most`: those of the node that a device plugin does not offer, whatever
+    their taints are.
+    """
     blocked_parts = [Blocked(one.blocked_ppm(held), one.reason) for one in tainted]
     return [one for one in blocked_parts if one.ppm][: max(0, at_most)]
 
@@ -166,5 +170,5 @@ def rules_from_json(stored: Iterable[Mapping[str, Any]]) -> list[TaintRule]:
 
 
 def taints_of(tainted: Iterable[TaintedGpu]) -> dict[tuple[str, str], tuple[DeviceTaint, ...]]:
-    """By pool and name of the device."""
+    """Return the taints by pool and name of the device."""
     return {(p.pool, p.device): p.taints for one in tainted for p in one.parts if p.taints}

@@ -14,7 +14,9 @@ from fleet.gpus.domain.tolerations import Toleration
 def tolerated(
     offered: Devices, tainted: Iterable[TaintedGpu], tolerations: Sequence[Toleration]
 ) -> Devices:
-    """What a claim with these tolerations sees. A device that the driver took away has no taint to tolerate."""
+    """Return the devices as a claim with these tolerations sees them. A device that the driver withdrew has no
+    taint to tolerate.
+    """
     free = {
         key
         for key, taints in taints_of(tainted).items()

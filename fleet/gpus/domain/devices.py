@@ -17,7 +17,9 @@ Counters = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`gpu` names the physical GPU that it is, or is a slice of. `kind` is gpu or mig, `profile` of a slice."""
+    """A device of a DRA driver. `gpu` names the physical GPU that it is, or is a slice of. `kind` is gpu or mig,
+    `profile` of a slice.
+    """
 
     name: str
     pool: str
@@ -37,7 +39,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """What a claim selects. Empty and 0 select any."""
+    """The devices that a claim selects. Empty and 0 select any."""
 
     kind: str
     profile: str = ""
@@ -60,7 +62,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Those of one node, and what the driver has of each counter."""
+    """The devices of one node, and what the driver has of each counter."""
 
     all: tuple[Device, ...] = ()
     counters: Counters = field(default_factory=dict)
@@ -75,11 +77,11 @@ class Devices:
 
     @property
     def memory_mib(self) -> int:
-        """Of a whole GPU; 0 where all are cut."""
+        """The memory of a whole GPU in MiB. 0 if all are partitioned."""
         return max((device.memory_mib for device in self.all if device.kind == GPU), default=0)
 
     def units(self, request: DeviceRequest, taken: Collection[tuple[str, str]] = ()) -> int:
-        """How many such devices can be allocated, one after the other, beside those that are taken."""
+        """Count the matching devices that can be allocated, one after the other, beside the taken ones."""
         left = _left(self.counters, (device for device in self.all if device.key in taken))
         count = 0
         for device in self.all:
@@ -90,7 +92,7 @@ class Devices:
         return count
 
     def most(self, request: DeviceRequest) -> int:
-        """As `units`, also of tainted devices: they are there, and a claim may tolerate their taints."""
+        """Count as `units` does, including tainted devices: they exist, and a claim may tolerate their taints."""
         every = (replace(device, is_healthy=True) for device in self.all)
         return replace(self, all=tuple(every)).units(request)
 
@@ -102,11 +104,13 @@ class Devices:
         return _has_room(left, device.consumes)
 
     def requests(self) -> list[DeviceRequest]:
-        """Each kind of device once."""
+        """Return a request for each kind of device, once."""
         return list(dict.fromkeys(DeviceRequest(d.kind, d.profile) for d in self.all))
 
     def withdrawn(self) -> Devices:
-        """A driver that restarts takes its slices away. The GPUs are there and held; none can be claimed."""
+        """Return the devices as withdrawn: a driver that restarts takes its slices away. The GPUs exist and are
+        held; none can be claimed.
+        """
         return Devices(tuple(replace(device, is_healthy=False) for device in self.all))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,12 +128,12 @@ def from_json(stored: Mapping[str, Any]) -> Devices:
 
 
 def resource_of(device: Device) -> str:
-    """The resource by which the product counts it, as if a device plugin offered it."""
+    """Return the resource by which the product counts it, as if a device plugin offered it."""
     return f"nvidia.com/mig-{device.profile}" if device.kind == MIG else "nvidia.com/gpu"
 
 
 def request_of(resource: str, *, product: str = "", memory_gib: int = 0) -> DeviceRequest:
-    """What a pod claims instead of this resource."""
+    """Return what a pod claims instead of this resource."""
     profile = resource.removeprefix("nvidia.com/mig-")
     if profile != resource:
         return DeviceRequest(MIG, profile, product, memory_gib)

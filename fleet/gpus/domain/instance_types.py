@@ -21,7 +21,7 @@ def is_requestable(instance_type: str, product: str, labels: Mapping[str, str]) 
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The known type with the most similar name, for hints about typing errors."""
+    """Return the known type with the most similar name, for hints about typing errors."""
     plain = name.strip().lower().replace("_", ".")
 
     def likeness(other: str) -> float:

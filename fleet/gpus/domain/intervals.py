@@ -14,16 +14,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`end` None means open-ended."""
+    """An interval of time. `end` None means open-ended."""
 
     start: datetime
     end: datetime | None = None
 
     def overlap_ms(self, start: datetime, end: datetime) -> int:
-        """Milliseconds of this interval within [start, end).
+        """Return the milliseconds of this interval within [start, end).
 
-        Both ends are rounded to milliseconds first, so that the parts of a divided interval sum to the
-        whole.
+        Both ends are rounded to milliseconds first, so that the parts of a divided interval sum to the whole.
         """
         low = max(milliseconds(self.start), milliseconds(start))
         high = milliseconds(end)
@@ -33,7 +32,7 @@ class Interval:
 
 
 def milliseconds(at: datetime) -> int:
-    """Since 1970, rounded down."""
+    """Return the milliseconds since 1970, rounded down."""
     return (at - _EPOCH) // _MILLISECOND
 
 
@@ -46,10 +45,10 @@ def minute_of(at: datetime) -> datetime:
 
 
 def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """The UTC hours that answer for a period, which ends after it starts. Costs are known by the hour.
+    """Return the UTC hours that answer for a period, which ends after it starts. Costs are known by the hour.
 
-    A period that lasts whole hours is moved back to the hour and keeps its length, so that the days of a zone with half
-    hours follow each other without a gap or overlap. Any other is widened to the hours that it touches.
+    A period that lasts whole hours is moved back to the hour and keeps its length, so that the days of a zone with
+    half hours follow each other without a gap or overlap. Any other is widened to the hours that it touches.
     """
     first = hour_of(start)
     if (end - start) % HOUR == timedelta(0):
@@ -59,8 +58,8 @@ def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
 
 
 def day_shift(offset: timedelta) -> timedelta:
-    """Whole hours that, added to an hour, name the day that it belongs to: that of its last moment in the zone of this
-    offset, as a day that starts within an hour is moved back to its start.
+    """Return the whole hours that, added to an hour, name the day that it belongs to: that of its last moment in
+    the zone of this offset, as a day that starts within an hour is moved back to its start.
     """
     return -(-offset // HOUR) * HOUR
 

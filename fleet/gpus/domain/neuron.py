@@ -29,7 +29,7 @@ LABELS: Final = (*_NAME_LABELS, *_COUNT_LABELS, _TYPE_LABEL)
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Memory of a device in MiB, and its NeuronCores."""
+    """A Neuron product: the memory of a device in MiB, and its NeuronCores."""
 
     title: str
     memory_mib: int
@@ -68,17 +68,17 @@ def is_product(name: str) -> bool:
 
 
 def title_of(name: str) -> str:
-    """ "Inferentia2" for inferentia2."""
+    """Return the title of a product, such as "Inferentia2" for inferentia2."""
     return PRODUCTS[name.lower()].title
 
 
 def product_of_type(instance_type: str) -> Product | None:
-    """None: nodes of this type have no Neuron devices that are known here."""
+    """Return the Neuron product of an instance type. None if its nodes have no known Neuron devices."""
     return PRODUCTS.get(_FAMILIES.get(instance_type.partition(".")[0], ""))
 
 
 def devices_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Devices | None:
-    """None: the node has none."""
+    """Return the node's Neuron devices from its labels and allocatable resources. None if it has none."""
     name = next((labels[key] for key in _NAME_LABELS if labels.get(key)), "").lower()
     offered = {key: _number(allocatable.get(key)) for key in RESOURCES}
     if name not in PRODUCTS and not any(offered.values()):
@@ -99,8 +99,8 @@ def devices_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Dev
 def free_units(
     offered: Mapping[str, int], taken: Mapping[str, int], cores_each: int
 ) -> dict[str, int]:
-    """By resource. The plugin counts devices and cores apart, so that what is taken by one name is still
-    counted as free by the other: a device with a core in use is not free.
+    """Return the free units by resource. The plugin counts devices and cores separately, so that units taken by one
+    name still count as free by the other; a device with a core in use is not free.
     """
     cores = max(cores_each, 1)
     taken_cores = taken.get(CORE, 0)
@@ -114,7 +114,9 @@ def free_units(
 
 
 def sizes(instance_type: str, most: int) -> list[int]:
-    """How many devices a pod may request. Those of trn1.32xlarge form a torus, whose parts are 1, 4, 8 and 16."""
+    """Return how many devices a pod may request. Those of trn1.32xlarge form a torus, whose parts are 1, 4, 8 and
+    16.
+    """
     counts = (1, 4, 8, 16) if is_torus(instance_type) else (1, 2, 4, 8, 16)
     return [count for count in counts if count <= most]
 

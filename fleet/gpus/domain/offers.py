@@ -49,7 +49,7 @@ class GpuShare:
         return (self.instance_type, self.gpu_resource, self.gpus)
 
     def absent(self, capacity_type: str) -> GpuShare:
-        """The same of a capacity type of which there is no node, without a price."""
+        """Return the same share in a capacity type of which there is no node, without a price."""
         return replace(
             self,
             usd_per_hour_amount=None,
@@ -67,22 +67,22 @@ class GpuShare:
 
 
 def requested_by(shares: Iterable[GpuShare], *, is_claimed: bool) -> list[GpuShare]:
-    """Those of the device plugins, or those that are claimed. A node pool says nothing of its nodes' driver:
-    what it starts is among both.
+    """Keep the shares of device plugins, or those that are claimed. A node pool does not say which driver its nodes
+    have: what it starts is among both.
     """
     return [s for s in shares if s.is_claimed is is_claimed or (is_claimed and not s.nodes)]
 
 
 def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:
-    """Without Neuron devices, for what needs CUDA."""
+    """Drop Neuron devices, for what needs CUDA."""
     return [share for share in shares if share.gpu_resource != neuron.DEVICE]
 
 
 def for_capacity(shares: Iterable[GpuShare], requested: str) -> list[GpuShare]:
-    """One share of each size for a request of this capacity type, in the order of `shares`.
+    """Return one share of each size for a request of this capacity type, in the order of `shares`.
 
-    The price is that of the requested capacity type, or not known. For a request of any type, the
-    on-demand price is the upper bound, and all nodes count.
+    The price is that of the requested capacity type, or unknown. For a request of any type, the on-demand price is
+    the upper bound, and all nodes count.
     """
     by_size: dict[tuple[str, str, int], list[GpuShare]] = {}
     for share in shares:

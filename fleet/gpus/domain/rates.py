@@ -9,7 +9,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class EndingRate:
-    """Dollars an hour until `ends_at`."""
+    """A rate in dollars per hour until `ends_at`."""
 
     ends_at: datetime
     usd_per_hour_amount: Decimal

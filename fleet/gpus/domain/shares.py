@@ -79,23 +79,27 @@ def is_requestable(resource: str) -> bool:
 
 
 def whole_resource(product: str) -> str:
-    """How a pod requests the whole accelerators of a product: by the name of the price catalogue or of a node."""
+    """Return how a pod requests the whole accelerators of a product, by the name of the price catalogue or of a
+    node.
+    """
     return neuron.DEVICE if neuron.is_product(product) else WHOLE
 
 
 def title_of(product: str) -> str:
-    """A name of the price catalogue, as pages write it: L4, Inferentia2."""
+    """Format a name of the price catalogue as pages write it: L4, Inferentia2."""
     return neuron.title_of(product) if neuron.is_product(product) else product.upper()
 
 
 def count_of(units: int, resource: str) -> str:
-    """ "1 GPU", "2 Neuron devices", "7 nvidia.com/mig-1g.10gb"."""
+    """Format an amount of a resource: "1 GPU", "2 Neuron devices" or "7 nvidia.com/mig-1g.10gb", for example."""
     name = {WHOLE: "GPU", neuron.DEVICE: "Neuron device", neuron.CORE: "NeuronCore"}.get(resource)
     return f"{units} {resource}" if name is None else f"{units} {name}{'' if units == 1 else 's'}"
 
 
 def kinds_of(resources: Iterable[str]) -> str:
-    """What a number of these counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron devices"."""
+    """Return what a number of these resources counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron
+    devices".
+    """
     are_neuron = {name in neuron.RESOURCES for name in resources}
     if are_neuron == {True}:
         return "Neuron devices"
@@ -119,8 +123,8 @@ def gpus_of(
     allocatable: Mapping[str, str],
     claimable: devices.Devices = devices.NONE,
 ) -> NodeGpus:
-    """From the labels of the device plugins, GPU feature discovery and Karpenter; what only a DRA driver
-    knows from its devices. A GPU that both offer is one GPU.
+    """Return a node's GPUs from the labels of the device plugins, GPU feature discovery and Karpenter; what only a
+    DRA driver knows comes from its devices. A GPU that both offer counts once.
     """
     gpus = _labelled(_labels_read(labels), _among(_RESOURCES, allocatable))
     if not claimable.all or gpus.neuron_cores:
@@ -134,7 +138,7 @@ def gpus_of(
 
 
 def device_ppm(device: devices.Device, gpus: NodeGpus) -> int:
-    """The GPU share of a claimed device."""
+    """Return the GPU share of a claimed device."""
     return share_ppm(devices.resource_of(device), 1, undivided(gpus))
 
 
@@ -146,7 +150,7 @@ def undivided(gpus: NodeGpus) -> NodeGpus:
 
 
 def _labels_read(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The labels that count, and the replicas of MIG resources, which are named by their profile."""
+    """Return the labels that count, and the replicas of MIG resources, which are named by their profile."""
     of_slices = sorted(
         (name, value)
         for name, value in labels.items()
@@ -199,7 +203,7 @@ def _slice_replicas(labels: Mapping[str, str]) -> Iterator[tuple[str, int]]:
 
 
 def sharing(resource: str, gpus: NodeGpus) -> str:
-    """How a unit of the resource shares its GPU: whole, mig, mps or shared (time-sliced, also of a slice)."""
+    """Return how a unit of the resource shares its GPU: whole, mig, mps or shared (time-sliced, also of a slice)."""
     if resource.startswith(MIG_PREFIX):
         return "shared" if mig.profile_of(resource) in dict(gpus.slice_replicas) else "mig"
     if gpus.single_profile and gpus.replicas <= 1:
@@ -210,7 +214,7 @@ def sharing(resource: str, gpus: NodeGpus) -> str:
 
 
 def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
-    """The GPU share of `units` of the resource on a node with these GPUs."""
+    """Return the GPU share of `units` of the resource on a node with these GPUs."""
     if resource.startswith(MIG_PREFIX):
         profile = mig.profile_of(resource)
         return units * _slice_ppm(profile, gpus) // dict(gpus.slice_replicas).get(profile, 1)
@@ -224,7 +228,7 @@ def share_ppm(resource: str, units: int, gpus: NodeGpus) -> int:
 
 
 def vram_mib(resource: str, units: int, gpus: NodeGpus) -> int:
-    """The memory of the share; time-sliced replicas share it without isolation."""
+    """Return the memory of the share; time-sliced replicas share it without isolation."""
     if gpus.slice_memory_mib and resource in {WHOLE, SHARED}:
         return units * gpus.slice_memory_mib // gpus.replicas
     return gpus.memory_mib * share_ppm(resource, units, gpus) // GPU_PPM

@@ -28,7 +28,7 @@ _T = TypeVar("_T", bound=Taint)
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """Of one key and effect; `value` None tolerates every value."""
+    """A toleration of one key and effect. `value` None tolerates every value."""
 
     key: str
     effect: str
@@ -36,7 +36,7 @@ class Toleration:
 
     @classmethod
     def of(cls, manifest: Mapping[str, str]) -> Self:
-        """As a pod or a ResourceClaim has it."""
+        """Read a toleration from the manifest of a pod or a ResourceClaim."""
         return cls(manifest["key"], manifest["effect"], manifest.get("value"))
 
     def manifest(self) -> dict[str, str]:
@@ -65,8 +65,8 @@ def of_pods(
     capacity: str,
     spot_labels: Iterable[tuple[str, str]] = capacity_types.EVERY_SPOT_LABEL,
 ) -> tuple[Toleration, ...]:
-    """Of every pod that requests GPUs on nodes of this capacity type. One that may run on any tolerates no taint of spot
-    nodes. `spot_labels`: those of the cluster's provisioner.
+    """Return the tolerations of every pod that requests GPUs on nodes of this capacity type. A pod that may run on
+    any tolerates no taint of spot nodes. `spot_labels` are those of the cluster's provisioner.
     """
     accelerator = _NEURON if gpu_resource == neuron.DEVICE else GPU
     if capacity != capacity_types.SPOT:
@@ -75,7 +75,7 @@ def of_pods(
 
 
 def untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:
-    """Those that keep a pod with these tolerations away."""
+    """Return the taints that keep a pod with these tolerations away."""
     return tuple(
         taint
         for taint in taints

@@ -23,7 +23,7 @@ class PriceKey:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`origin` is who states it: the shipped catalogue, AWS or a person."""
+    """A price of an instance type. `origin` is who states it: the shipped catalogue, AWS or a person."""
 
     id: int
     instance_type: str
@@ -51,7 +51,7 @@ class Price:
         return (self.usd_per_hour_amount / max(self.gpu_count, 1)).quantize(MICRO)
 
     def of_gpus(self, count: int) -> Price:
-        """The price of a node with so many GPUs. Only own hardware is priced by GPU."""
+        """Return the price of a node with `count` GPUs. Only own hardware is priced by GPU."""
         if self.capacity_type != capacity_types.OWN or self.gpu_count in (0, count):
             return self
         amount = (self.usd_per_hour_amount * count / self.gpu_count).quantize(MICRO)
@@ -59,13 +59,13 @@ class Price:
 
 
 def key_of(node: Node, capacity_type: str = "") -> PriceKey:
-    """The price of the node, or of one like it with another capacity type. Reads its cluster."""
+    """Return the price of the node, or of one like it with another capacity type. Reads its cluster."""
     region = node.region or node.cluster.region
     return PriceKey(node.instance_type, region, capacity_type or node.capacity_type)
 
 
 class PriceBook:
-    """Prices of some instance types, read once."""
+    """The prices of some instance types, read once."""
 
     def __init__(self, prices: Iterable[Price]) -> None:
         self._by_key: dict[PriceKey, list[Price]] = {}
@@ -76,8 +76,8 @@ class PriceBook:
         return key in self._by_key
 
     def on(self, key: PriceKey, day: date) -> Price | None:
-        """The price valid on that day. The first known one also counts for earlier days: a catalogue's
-        date is the day it was read.
+        """Return the price valid on that day. The first known one also counts for earlier days: a catalogue's date
+        is the day it was read.
         """
         known = self._by_key.get(key, [])
         return next((price for price in reversed(known) if price.valid_from <= day), None) or next(
@@ -94,36 +94,36 @@ def price_of(*, instance_type: str, region: str, capacity_type: str, on: date) -
 
 
 def facts_of(instance_type: str) -> Price | None:
-    """The newest row of the type in any region, for its hardware; None for an unknown type."""
+    """Return the newest row of the type in any region, for its hardware. None for an unknown type."""
     row = InstancePrice.objects.filter(instance_type=instance_type).order_by("-valid_from").first()
     return _price(row) if row else None
 
 
 def book(instance_types: Collection[str], *, on: date | None = None) -> PriceBook:
-    """The whole history of the types, or, with a day, what is valid on that day."""
+    """Return the whole history of the types, or, with a day, what is valid on that day."""
     rows = InstancePrice.objects.filter(instance_type__in=sorted(instance_types)).order_by()
     return PriceBook(map(_price, rows if on is None else _valid(rows, on)))
 
 
 def list_prices(*, on: date) -> list[Price]:
-    """The prices of a day: one for each instance type, region and capacity type."""
+    """List the prices of a day: one for each instance type, region and capacity type."""
     prices = [_price(row) for row in _valid(InstancePrice.objects.all(), on)]
     return sorted(prices, key=lambda price: (price.region, price.gpu_name, price.vcpu))
 
 
 def history_of(instance_type: str) -> list[Price]:
-    """Every price that the type ever had, the newest first."""
+    """Return every price that the type ever had, the newest first."""
     return [_price(row) for row in _rows_of(instance_type).order_by("-valid_from", "region", "-pk")]
 
 
 def list_rows() -> list[Price]:
-    """Every row of the catalogue, by key and day."""
+    """Return every row of the catalogue, by key and day."""
     order = ("instance_type", "region", "capacity_type", "valid_from")
     return [_price(row) for row in InstancePrice.objects.order_by(*order)]
 
 
 def nodes_without_price() -> list[Node]:
-    """GPU nodes that exist and whose price is not known, by cluster and name."""
+    """Return GPU nodes that exist and whose price is not known, by cluster and name."""
     nodes = Node.objects.filter(gone_at=None, gpu_count__gt=0).order_by("cluster__name", "name")
     # Kinds are few, nodes are thousands.
     kinds = nodes.values_list("instance_type", "region", "cluster__region", "capacity_type")
@@ -138,7 +138,7 @@ def nodes_without_price() -> list[Node]:
 
 
 def _valid(rows: QuerySet[InstancePrice], on: date) -> QuerySet[InstancePrice]:
-    """Of each key the newest row until that day, else its first one: as PriceBook.on chooses."""
+    """Keep each key's newest row up to that day, or else its first one, as PriceBook.on chooses."""
     alike = InstancePrice.objects.filter(
         instance_type=OuterRef("instance_type"),
         region=OuterRef("region"),

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def preferred_first(group: Mapping[str, Any]) -> list[str]:
-    """The served versions of a group, the preferred one first."""
+    """Return the served versions of a group, the preferred one first."""
     preferred = (group.get("preferredVersion") or {}).get("version")
     versions = [str(item["version"]) for item in group.get("versions") or []]
     return sorted(versions, key=lambda version: version != preferred)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`kind` is one of local, kubeconfig, in-cluster, eks."""
+    """The connection to a cluster. `kind` is one of local, kubeconfig, in-cluster, eks."""
 
     name: str
     kind: str

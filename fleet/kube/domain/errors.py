@@ -73,7 +73,7 @@ class WatchExpired(ClusterError):
 
 
 def describe_error(error: ClusterError) -> str:
-    """The message with the fields that the cluster names as causes."""
+    """Return the message with the fields that the cluster names as causes."""
     causes = "; ".join(
         f"{cause.field}: {cause.message}" if cause.field else cause.message
         for cause in error.causes

@@ -10,7 +10,7 @@ _BUDGET: Final = "DisruptionBudget"
 
 
 def of_pod(namespace: str, pod: str, *, uid: str) -> dict[str, Any]:
-    """Of exactly this pod: never of a newer one with its name."""
+    """Return the Eviction of exactly this pod, never of a newer one with its name."""
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -20,7 +20,7 @@ def of_pod(namespace: str, pod: str, *, uid: str) -> dict[str, Any]:
 
 
 def budget_refusal(error: Throttled) -> str:
-    """What the disruption budget says; empty where the API server is merely busy."""
+    """Return what the disruption budget says. Empty if the API server is merely busy."""
     causes = [cause.message for cause in error.causes if cause.reason == _BUDGET]
     if causes:
         return " ".join(causes)

@@ -63,7 +63,7 @@ class LabelSelector:
         return all(expression.matches(labels) for expression in self.expressions)
 
     def needed_labels(self) -> dict[str, str] | None:
-        """The fewest labels that it selects; None where none can be found."""
+        """Return the fewest labels that the selector matches. None if none can be found."""
         labels: dict[str, str] = {}
         for expression in self.expressions:
             if expression.matches(labels):

@@ -33,7 +33,7 @@ _GIB: Final = 1024**3
 
 
 def parse_quantity(text: object) -> Decimal:
-    """`3920m`, `187904819Ki`, `1`, `1e3`; raises ValueError for anything else."""
+    """Parse a quantity: `3920m`, `187904819Ki`, `1` or `1e3`, for example. Raises ValueError for anything else."""
     match = _QUANTITY.fullmatch(str(text).strip())
     try:
         if match:
@@ -44,7 +44,7 @@ def parse_quantity(text: object) -> Decimal:
 
 
 def millicores(text: object) -> int | None:
-    """Millicores of an amount of CPU; None for an invalid quantity."""
+    """Return the millicores of an amount of CPU. None for an invalid quantity."""
     try:
         return int(parse_quantity(text) * 1000)
     except (ValueError, OverflowError):
@@ -52,7 +52,7 @@ def millicores(text: object) -> int | None:
 
 
 def whole_bytes(text: object) -> int | None:
-    """Bytes of an amount of memory; None for an invalid quantity."""
+    """Return the bytes of an amount of memory. None for an invalid quantity."""
     try:
         return int(parse_quantity(text))
     except (ValueError, OverflowError):
@@ -60,12 +60,12 @@ def whole_bytes(text: object) -> int | None:
 
 
 def format_cores(cpu_millicores: int) -> str:
-    """ "3.92", "48"."""
+    """Format millicores as cores: "3.92" or "48", for example."""
     whole, rest = divmod(cpu_millicores, 1000)
     return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
 
 
 def format_gib(memory_bytes: int) -> str:
-    """ "400 Gi", "13.8 Gi", rounded down so that what is free is never overstated."""
+    """Format memory: "400 Gi" or "13.8 Gi", for example, rounded down so that what is free is never overstated."""
     tenths = memory_bytes * 10 // _GIB
     return f"{tenths // 10} Gi" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10} Gi"

@@ -1,4 +1,4 @@
-"""Where the Kubernetes API serves the kinds that Slipway uses. Nothing is discovered for these."""
+"""The resource types of the Kubernetes API that Slipway uses. They are not discovered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ResourceType:
     is_namespaced: bool = True
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """The URL path of the collection or, with a name, of one object."""
+        """Return the URL path of the collection or, with a name, of one object."""
         root = "/apis/" if "/" in self.api_version else "/api/"
         path = f"{root}{self.api_version}"
         if self.is_namespaced and namespace:
@@ -121,5 +121,5 @@ _BY_KIND = {(known.api_version, known.kind): known for known in KNOWN}
 
 
 def find(api_version: str, kind: str) -> ResourceType | None:
-    """None for a kind that has to be discovered from the cluster."""
+    """Return the resource type of a kind. None for a kind that has to be discovered from the cluster."""
     return _BY_KIND.get((api_version, kind))

@@ -12,6 +12,6 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def parse_warnings(headers: Iterable[str]) -> list[str]:
-    """The texts of these values of the header, each once. Anything else is left out."""
+    """Return the texts of these values of the header, each once. Anything else is left out."""
     texts = (match[1] for header in headers for match in _WARNING.finditer(header))
     return list(dict.fromkeys(_ESCAPED.sub(r"\1", text) for text in texts))

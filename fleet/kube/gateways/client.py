@@ -42,7 +42,7 @@ class HttpKubeClient:
         force: bool = False,
         on_warning: Callable[[str], None] | None = None,
     ) -> Json:
-        """Server-side apply as `slipway` with strict field validation."""
+        """Apply an object server-side as `slipway`, with strict field validation."""
         metadata = manifest.get("metadata") or {}
         if not metadata.get("name"):
             raise ObjectInvalid(
@@ -71,7 +71,7 @@ class HttpKubeClient:
         labels: Labels | None = None,
         fields: str = "",
     ) -> Listing:
-        """All pages. The resource version is that of the first page: a watch continues from there."""
+        """List all pages. The resource version is that of the first page: a watch continues from there."""
         items: list[Json] = []
         query = [("limit", str(_PAGE)), *label_selectors.query_of(labels)]
         query += [("fieldSelector", fields)] if fields else []
@@ -121,10 +121,10 @@ class HttpKubeClient:
         labels: Mapping[str, str] | None = None,
         seconds: int = WATCH_SECONDS,
     ) -> Iterator[WatchEvent]:
-        """Changes after `resource_version`, until the server ends the stream.
+        """Yield the changes after `resource_version`, until the server ends the stream.
 
-        Raises WatchExpired when the version is too old, Unreachable when the stream has
-        no data for longer than the server's timeout.
+        Raises WatchExpired if the version is too old, Unreachable if the stream has no data for longer than the
+        server's timeout.
         """
         query = [
             ("watch", "true"),
@@ -140,7 +140,7 @@ class HttpKubeClient:
     def proxy_get(
         self, namespace: str, pod: str, port: int, path: str, *, seconds: float = 3.0
     ) -> str:
-        """GET from a pod's port through the API server, at most 16 MiB."""
+        """Send a GET to a pod's port through the API server, for at most 16 MiB."""
         base = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}:{port}/proxy/"
         content = self._transport.request(
             "GET",
@@ -152,7 +152,9 @@ class HttpKubeClient:
         return content.decode("utf-8", "replace")
 
     def proxy_request(self, call: PodRequest) -> PodResponse:
-        """Through the API server. POST needs the right to `create` on `pods/proxy`, GET to `get`."""
+        """Send a request to a pod through the API server. POST needs the right to `create` on `pods/proxy`, GET to
+        `get`.
+        """
         return self._transport.proxy_request(call)
 
     def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
@@ -166,14 +168,14 @@ class HttpKubeClient:
         return str(self._transport.json("GET", "/version").get("gitVersion", ""))
 
     def groups(self) -> dict[str, list[str]]:
-        """API group to served versions, the preferred one first."""
+        """Map each API group to its served versions, the preferred one first."""
         listed = self._transport.json("GET", "/apis")
         return {
             group["name"]: api_groups.preferred_first(group) for group in listed.get("groups") or []
         }
 
     def resources(self, api_version: str) -> frozenset[str]:
-        """Plurals that a group and version serves now."""
+        """Return the plurals that a group and version serves now."""
         served = self._transport.json("GET", f"/apis/{api_version}").get("resources") or []
         return frozenset(item["name"] for item in served if "/" not in item["name"])
 
@@ -192,7 +194,7 @@ class HttpKubeClient:
         return self._transport.probe_connection()
 
     def resource_type(self, api_version: str, kind: str) -> ResourceType:
-        """A kind of the static table; others are discovered once and cached."""
+        """Return the resource type of a kind: from the static table, or discovered once and cached."""
         known = find(api_version, kind) or self._discovered.get((api_version, kind))
         return known or self._discover(api_version, kind)
 

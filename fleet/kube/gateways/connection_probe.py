@@ -19,7 +19,7 @@ TLS = "TLS"
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """`ok` None: the step does not apply here, and `detail` says why."""
+    """A step of a probe. `ok` is None if the step does not apply here, and `detail` says why."""
 
     step: str
     ok: bool | None
@@ -29,7 +29,7 @@ class ProbeStep:
 def probe_connection(
     host: str, *, ca_file: str | None, is_verified: bool, proxy: str
 ) -> list[ProbeStep]:
-    """Stops at the first step that fails."""
+    """Probe the connection, and stop at the first step that fails."""
     if proxy:
         return [
             ProbeStep(ADDRESS, None, "Resolved by the proxy in the kubeconfig, not by the portal.")

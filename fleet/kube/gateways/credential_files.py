@@ -18,9 +18,10 @@ class OutsideFolder(Refused):
 
 
 def path_of(named: str) -> Path:
-    """The file of this name or path. Links are followed, as mounted Secrets are made of them.
+    """Return the file of this name or path. Links are followed, as mounted Secrets are made of them. The file need
+    not exist yet.
 
-    Raises OutsideFolder. The file need not exist yet.
+    Raises OutsideFolder.
     """
     folder = Path(settings.SLIPWAY_CLUSTER_CREDENTIALS_DIR)
     path = folder / named

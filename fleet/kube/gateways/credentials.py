@@ -1,4 +1,4 @@
-"""From a connection to the Kubernetes client's configuration: address, trust, credentials."""
+"""The Kubernetes client's configuration of a connection: address, trust, credentials."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _REFRESH_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`renew` takes the authorization that a server refused, and returns whether to retry with a
-    new one.
+    """The access to an API server. `renew` takes the authorization that a server refused, and returns whether to
+    retry with a new one.
     """
 
     configuration: Any

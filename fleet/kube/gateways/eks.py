@@ -37,7 +37,7 @@ class EksCluster:
 
 
 def session_for(region: str, role_arn: str) -> Any:
-    """The portal's own AWS session, or one of the role that it assumes, for an hour at most."""
+    """Return the portal's own AWS session, or one of the role that it assumes, for an hour at most."""
     own = boto3.session.Session(region_name=region)
     if not role_arn:
         return own

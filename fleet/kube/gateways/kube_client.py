@@ -25,7 +25,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """An event of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
     object: Json

@@ -1,4 +1,4 @@
-"""From the answers of an API server to our errors."""
+"""The translation of an API server's responses to the portal's errors."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Transport:
     def _read_at_most(
         self, response: urllib3.BaseHTTPResponse, most_bytes: int, read_seconds: float
     ) -> bytes:
-        """What a pod sends is bounded by nobody else, in bytes and in time."""
+        """Read a pod's response within `most_bytes` and a time limit, which nothing else bounds."""
         content = bytearray()
         deadline = time.monotonic() + _WHOLE_PAGE * read_seconds
         try:
@@ -168,9 +168,7 @@ class Transport:
         return parsed
 
     def lines(self, path: str, *, query: Query, idle_seconds: float) -> Iterator[bytes]:
-        """Lines as they arrive, until the server ends the response. Raises Unreachable without
-        data.
-        """
+        """Yield the lines as they arrive, until the server ends the response. Raises Unreachable without data."""
         auth = self._auth()
         headers = {"Accept": "application/json"} | auth
         try:
@@ -199,7 +197,7 @@ class Transport:
             response.release_conn()
 
     def probe_connection(self) -> list[ProbeStep]:
-        """The way to the server, step by step, on a connection of its own."""
+        """Probe the way to the server, step by step, on a connection of its own."""
         settings = self._configuration
         return probe_connection(
             settings.host,

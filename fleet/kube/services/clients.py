@@ -33,8 +33,8 @@ def connection_of(cluster: Cluster) -> Connection:
 
 
 def connect(connection: Connection) -> KubeClient:
-    """Keyed by process too, because a forked worker must not share its parent's sockets, and by
-    the age of the kubeconfig, because its credentials may have been replaced.
+    """Return the client of a connection. Clients are kept by process, because a forked worker must not share its
+    parent's sockets, and by the age of the kubeconfig, because its credentials may have been replaced.
     """
     key = (os.getpid(), connection, _written_at(connection.kubeconfig_path))
     with _lock:

@@ -31,7 +31,7 @@ _OVERTAKEN = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`suspended_reason` is empty while the portal may write."""
+    """The identity of this installation. `suspended_reason` is empty while the portal may write."""
 
     identity: str
     fence: Fence

@@ -12,7 +12,7 @@ from fleet.kube.services.ownership import Writer
 
 
 def list_all(*, cluster_id: int) -> list[dict[str, Any]]:
-    """By name; none where the cluster does not serve the kind."""
+    """List the EC2NodeClass objects, sorted by name. Empty if the cluster does not serve the kind."""
     try:
         items = clients.client_for(cluster_id).list_all(EC2_NODE_CLASS).items
     except ObjectNotFound:
@@ -30,19 +30,19 @@ def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
 def patch(
     *, cluster_id: int, name: str, body: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
-    """A merge patch; a dry run stores nothing and returns what would be stored."""
+    """Apply a merge patch. A dry run stores nothing and returns what would be stored."""
     return Writer(cluster_id).merge_patch(EC2_NODE_CLASS, None, name, body, dry_run=dry_run)
 
 
 def create(
     *, cluster_id: int, manifest: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
-    """Server-side apply, so that creating it twice is creating it once."""
+    """Create a class by server-side apply, so that creating it twice is creating it once."""
     return Writer(cluster_id).apply(manifest, dry_run=dry_run)
 
 
 def pools_of(*, cluster_id: int, name: str) -> list[str]:
-    """The NodePools that start nodes of the class, by name."""
+    """Return the NodePools that start nodes of the class, by name."""
     pools = clients.client_for(cluster_id).list_all(NODE_POOL).items
     return sorted(str(item["metadata"]["name"]) for item in pools if _class_of(item) == name)
 

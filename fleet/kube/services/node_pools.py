@@ -21,12 +21,12 @@ def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
 def patch(
     *, cluster_id: int, name: str, body: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
-    """A merge patch; a dry run stores nothing and returns what would be stored."""
+    """Apply a merge patch. A dry run stores nothing and returns what would be stored."""
     return Writer(cluster_id).merge_patch(NODE_POOL, None, name, body, dry_run=dry_run)
 
 
 def create(
     *, cluster_id: int, manifest: Mapping[str, Any], dry_run: bool = False
 ) -> dict[str, Any]:
-    """Server-side apply, so that creating it twice is creating it once."""
+    """Create a pool by server-side apply, so that creating it twice is creating it once."""
     return Writer(cluster_id).apply(manifest, dry_run=dry_run)

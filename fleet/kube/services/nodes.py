@@ -19,18 +19,18 @@ def get(*, cluster_id: int, name: str) -> dict[str, Any] | None:
 
 
 def patch(*, cluster_id: int, name: str, uid: str, body: Mapping[str, Any]) -> None:
-    """A merge patch of this node only: one that replaced it under its name is refused as a conflict."""
+    """Apply a merge patch to this node only. One that replaced it under its name is refused as a conflict."""
     stated: Manifest = {**body, "metadata": {**(body.get("metadata") or {}), "uid": uid}}
     Writer(cluster_id).merge_patch(NODE, None, name, stated)
 
 
 def list_pods(*, cluster_id: int, name: str) -> list[dict[str, Any]]:
-    """All pods that are bound to the node, of any namespace and phase."""
+    """List all pods that are bound to the node, of any namespace and phase."""
     return clients.client_for(cluster_id).list_all(POD, fields=f"spec.nodeName={name}").items
 
 
 def evict(*, cluster_id: int, namespace: str, pod: str, uid: str) -> None:
-    """A pod that is gone, or was replaced by another of its name, counts as evicted."""
+    """Evict a pod. One that is gone, or was replaced by another of its name, counts as evicted."""
     try:
         Writer(cluster_id).evict(namespace, pod, uid=uid)
     except (ObjectNotFound, ObjectConflict):

@@ -48,18 +48,18 @@ class Group:
 
 
 def apply(*, cluster_id: int, manifests: Sequence[Manifest], force: bool = False) -> list[Json]:
-    """Server-side apply; the result has the order of `manifests`.
+    """Apply manifests server-side; the result has their order.
 
-    Namespaces and what pods need go first, one after another; the others go side by side.
-    The first refusal is raised, after those that were already under way.
+    Namespaces and what pods need go first, one after another; the others are applied concurrently. The first
+    refusal is raised, after those that were already under way.
     """
     push = _pushed(cluster_id, [Group(manifests, force=force)], dry_run=False)
     return _or_raise(push.result_of(0))
 
 
 def dry_run(*, cluster_id: int, manifests: Sequence[Manifest]) -> list[str]:
-    """Server-side apply that stores nothing: the warnings of the cluster about what it accepts, each
-    with the objects that it is about. The first refusal is raised.
+    """Apply manifests without storing them, and return the cluster's warnings about what it accepts, each with the
+    objects that it is about. The first refusal is raised.
     """
     push = _pushed(cluster_id, [Group(manifests)], dry_run=True)
     _or_raise(push.result_of(0))
@@ -69,9 +69,8 @@ def dry_run(*, cluster_id: int, manifests: Sequence[Manifest]) -> list[str]:
 def apply_groups(
     *, cluster_id: int, groups: Sequence[Group], dry_run: bool = False
 ) -> list[list[Json] | ClusterError]:
-    """Server-side apply of several groups side by side, the objects of each one after another until
-    one is refused. What is refused in one group does not touch the others; when the cluster itself
-    gives up, the rest is NotAttempted.
+    """Apply several groups concurrently, the objects of each one after another until one is refused. What is
+    refused in one group does not touch the others; when the cluster itself gives up, the rest is NotAttempted.
     """
     push = _pushed(cluster_id, groups, dry_run=dry_run)
     return [push.result_of(index) for index in range(len(groups))]
@@ -141,7 +140,7 @@ class _Push:
         return [(index, place) for place, manifest in manifests if manifest["kind"] not in _FIRST]
 
     def each(self, places: Sequence[_Place]) -> None:
-        """One after another, until one is refused."""
+        """Apply the objects one after another, until one is refused."""
         for index, place in places:
             if index in self._errors:
                 return
@@ -177,7 +176,7 @@ class _Push:
         self._timeouts = 0
 
     def warnings(self) -> list[str]:
-        """Sorted, so that two dry runs of the same manifests compare equal."""
+        """Return the warnings sorted, so that two dry runs of the same manifests compare equal."""
         names_by_text: dict[str, list[str]] = {}
         for text, name in sorted(self._warned):
             names_by_text.setdefault(text, []).append(name)
@@ -210,7 +209,7 @@ def list_objects(
     namespace: str | None,
     labels: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Objects with these labels, without those of other installations."""
+    """List the objects with these labels, without those of other installations."""
     writer = Writer(cluster_id)
     resource = writer.client.resource_type(api_version, kind)
     listing = writer.client.list_all(resource, namespace=namespace, labels=labels)
@@ -225,8 +224,8 @@ def list_several(
     labels: Labels,
     skip_refused: bool = False,
 ) -> list[list[Json]]:
-    """Objects with these labels for each (apiVersion, kind), of the namespaces at least; nothing of a
-    kind that the cluster lacks, nor with `skip_refused` of one that the portal may not list, nor of other
+    """List the objects with these labels for each (apiVersion, kind), of the namespaces at least. Lists nothing of
+    a kind that the cluster lacks, nor with `skip_refused` of one that the portal may not list, nor of other
     installations.
     """
     writer = Writer(cluster_id)
@@ -273,7 +272,7 @@ def _list_namespaces(
 def delete(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> None:
-    """An absent object counts as deleted. Raises NotOwned for one of another installation."""
+    """Delete an object. An absent one counts as deleted. Raises NotOwned for one of another installation."""
     writer = Writer(cluster_id)
     writer.prepare([namespace or ""])
     try:

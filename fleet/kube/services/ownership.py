@@ -41,7 +41,9 @@ _TELLING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`unproven` names the objects that no row records. `has_history`: rows say that the portal wrote there."""
+    """The proof of who owns a namespace. `unproven` names the objects that no row records. `has_history`: rows say
+    that the portal wrote there.
+    """
 
     unproven: Sequence[str]
     has_history: bool
@@ -108,7 +110,7 @@ class Writer:
         force: bool = False,
         on_warning: Callable[[str], None] | None = None,
     ) -> Json:
-        """Server-side apply with the identity. Raises NotOwned where another installation wrote the object."""
+        """Apply an object server-side with the identity. Raises NotOwned if another installation wrote the object."""
         kind, meta = str(manifest["kind"]), manifest["metadata"]
         namespace, name = meta.get("namespace"), meta.get("name", "")
         live = None
@@ -217,7 +219,7 @@ class Writer:
         return None
 
     def _check_unclaimed(self, name: str, live: Json) -> ClusterError | None:
-        """A namespace from before the identity is taken over if the rows record all that is in it."""
+        """Check a namespace from before the identity, which is taken over if the rows record all that is in it."""
         try:
             items = [item for kind in _TELLING for item in self._list(kind, name)]
         except ClusterError as error:

@@ -35,7 +35,9 @@ class ObservedSlice:
 
 @dataclass(frozen=True, slots=True)
 class DevicesOfNode:
-    """`taints` by pool and name of the device: those of the driver and of the cluster's rules."""
+    """The devices of a node. `taints` are by pool and name of the device: those of the driver and of the cluster's
+    rules.
+    """
 
     devices: Devices
     taints: dict[tuple[str, str], list[DeviceTaint]]
@@ -43,7 +45,9 @@ class DevicesOfNode:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """`memory_mib` is the part of a device that several claims share; None: all of it."""
+    """A device that a claim holds. `memory_mib` is the part of a device that several claims share; None means all
+    of it.
+    """
 
     pool: str
     device: str
@@ -64,7 +68,7 @@ class ObservedClaim:
 
 
 def resource_slice(item: Json) -> ObservedSlice | None:
-    """None for a slice of another driver, and for one that is not of one node."""
+    """Read a ResourceSlice. None for a slice of another driver, and for one that is not of a single node."""
     spec = item["spec"]
     node_name = spec.get("nodeName") or ""
     if spec.get("driver") != devices.DRIVER or not node_name:
@@ -88,7 +92,9 @@ def resource_slice(item: Json) -> ObservedSlice | None:
 
 
 def claim(item: Json) -> ObservedClaim | None:
-    """None where it holds no GPU: it is not allocated, of another driver, or only monitors (adminAccess)."""
+    """Read a ResourceClaim. None if it holds no GPU: it is not allocated, of another driver, or only monitors
+    (adminAccess).
+    """
     status = item.get("status") or {}
     results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     allocated = tuple(
@@ -113,7 +119,7 @@ def claim(item: Json) -> ObservedClaim | None:
 
 
 def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) -> DevicesOfNode:
-    """The devices of a node from all its slices: of each pool those of the highest generation."""
+    """Return the devices of a node from all its slices, of each pool those of the highest generation."""
     by_pool: dict[str, list[ObservedSlice]] = defaultdict(list)
     for one in slices:
         by_pool[one.pool].append(one)
@@ -140,7 +146,7 @@ def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) ->
 
 
 def _order(device: Device) -> tuple[str, int, str]:
-    """gpu-2 before gpu-10."""
+    """Return the sort key that puts gpu-2 before gpu-10."""
     return device.pool, len(device.name), device.name
 
 
@@ -164,14 +170,14 @@ def _device(pool: str, item: Json) -> Device:
 
 
 def _gpu_of(name: str, attributes: Json, consumes: Counters) -> str:
-    """The same for a GPU and its slices: by UUID where the driver publishes it, else by name."""
+    """Return the key that a GPU and its slices share: its UUID if the driver publishes it, else its name."""
     if attributes.get("type") == devices.MIG:
         return str(attributes.get("parentUUID") or next(iter(consumes), name.partition("-mig-")[0]))
     return str(attributes.get("uuid") or next(iter(consumes), name))
 
 
 def _memory_of(capacity: Json | None) -> int | None:
-    """In MiB. A quantity, or an object with one."""
+    """Return the memory in MiB of a quantity, or of an object with one. None if it is missing or not a quantity."""
     value = (capacity or {}).get("memory")
     amount = quantities.whole_bytes(value.get("value") if isinstance(value, dict) else value)
     return None if value is None or amount is None else amount // _MIB

@@ -49,14 +49,14 @@ class GpuError:
 
 
 def read(rows: Iterable[Mapping[str, Any]] | None) -> tuple[GpuError, ...]:
-    """Of the column `xids` of a node."""
+    """Read the GPU errors from a node's column `xids`."""
     return tuple(GpuError(**row) for row in rows or ())
 
 
 def with_since(
     errors: Iterable[GpuError], before: Iterable[GpuError], *, now: str
 ) -> list[dict[str, Any]]:
-    """To be stored: an error that was there before keeps the time when it was first read."""
+    """Return the errors to store. An error that was there before keeps the time when it was first read."""
     known = {(error.uuid or error.gpu, error.xid): error.since for error in before}
     return [
         {**error.to_json(), "since": known.get((error.uuid or error.gpu, error.xid), now)}

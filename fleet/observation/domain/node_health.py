@@ -16,7 +16,7 @@ _GOOD: Final = re.compile(r"(?<!Not)(Ready|Healthy)$")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`is_healthy` None: the cluster does not know."""
+    """A condition of a node. `is_healthy` is None if the cluster does not know."""
 
     type: str
     status: str
@@ -39,12 +39,12 @@ class Taint(NamedTuple):
     effect: str
 
     def __str__(self) -> str:
-        """As kubectl writes it: "nvidia.com/gpu=present:NoSchedule"."""
+        """Format the taint in kubectl notation: "nvidia.com/gpu=present:NoSchedule", for example."""
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
 def conditions_of(status: Mapping[str, Any]) -> list[dict[str, str]]:
-    """As stored: the heartbeat is left out, because it would change the row every few minutes."""
+    """Return the conditions as they are stored, without the heartbeat, which would change the row every few minutes."""
     return [
         {
             "type": str(condition.get("type", "")),
@@ -65,7 +65,7 @@ def taints_of(spec: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def read_conditions(stored: Sequence[Mapping[str, str]]) -> tuple[Condition, ...]:
-    """Ready first, then problems, then the others."""
+    """Read the conditions: Ready first, then problems, then the others."""
     conditions = [
         Condition(
             **{name: row[name] for name in ("type", "status", "reason", "message")},

@@ -1,7 +1,7 @@
-"""What a cluster announces about a node: that it is taken away, or that one of its GPUs failed.
+"""The notices that a cluster gives about a node: that it is taken away, or that one of its GPUs failed.
 
-Read from taints and conditions, which the node carries itself, and from dcgm-exporter. Warnings that exist as events only are
-not seen: a spot interruption where nothing taints the node.
+They are read from taints and conditions, which the node carries itself, and from dcgm-exporter. Warnings that exist
+as events only are not seen, such as a spot interruption where nothing taints the node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`source` is what said so. `xid` is NVIDIA's number of the error; None: another fault, or none."""
+    """A notice about a node. `source` is what said so. `xid` is NVIDIA's number of the error; None: another fault,
+    or none.
+    """
 
     kind: NoticeKind
     title: str
@@ -88,7 +90,9 @@ _EXPORTER: Final = "dcgm-exporter"
 def notices_of(
     taints: Sequence[Taint], conditions: Sequence[Condition], errors: Sequence[GpuError] = ()
 ) -> tuple[Notice, ...]:
-    """GPU faults, reclaims, then removals; each title once. What a condition says comes before what is measured."""
+    """Return the notices: GPU faults, reclaims, then removals, each title once. What a condition says comes before
+    what is measured.
+    """
     all_notices = (*_removals(taints), *_errors(errors), *_faults(conditions))
     found = {notice.title: notice for notice in all_notices}
     order = (NoticeKind.GPU_FAULT, NoticeKind.RECLAIM, NoticeKind.REMOVAL)

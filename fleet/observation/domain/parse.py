@@ -36,7 +36,7 @@ class ObservedNode:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """`ended_at` is when its containers ended; None while it holds its resources."""
+    """A pod as observed. `ended_at` is when its containers ended; None while it holds its resources."""
 
     uid: str
     namespace: str
@@ -185,7 +185,9 @@ def _scheduled_at(spec: Json, status: Json, scheduled: Json, metadata: Json) -> 
 
 
 def _ended_at(status: Json) -> datetime | None:
-    """The end of its last container; None while one still runs or an end is not reported. Sidecars end last."""
+    """Return the end of the pod's last container. None while one still runs or an end is not reported. Sidecars end
+    last.
+    """
     ends = [_end_of(container) for container in status.get("containerStatuses") or []]
     known = [end for end in ends if end is not None]
     if not known or len(known) < len(ends):
@@ -199,7 +201,7 @@ def _end_of(container: Json) -> datetime | None:
 
 
 def _reason_not_ready(item: Json) -> tuple[str, str]:
-    """The cluster's own reason and message, the most specific first."""
+    """Return the cluster's own reason and message, the most specific first."""
     status = item.get("status") or {}
     if item["metadata"].get("deletionTimestamp"):
         return "Terminating", ""

@@ -10,7 +10,7 @@ Json = Mapping[str, Any]
 
 
 def instance_types_of(spec: Json) -> list[str]:
-    """In the order in which the pod names them; empty where it takes any."""
+    """Return the instance types that a pod requires, in the order in which it names them. Empty if it takes any."""
     if selected := (spec.get("nodeSelector") or {}).get(_LABEL):
         return [str(selected)]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}

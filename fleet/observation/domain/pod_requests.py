@@ -15,7 +15,7 @@ _Parse = Callable[[object], int | None]
 
 
 def cpu_and_memory(spec: Json) -> tuple[int, int]:
-    """Millicores and bytes: the sum of the containers or, if larger, the largest init container plus
+    """Return millicores and bytes: the sum of the containers or, if larger, the largest init container plus
     sidecars; and the pod's overhead.
     """
     return (
@@ -25,7 +25,9 @@ def cpu_and_memory(spec: Json) -> tuple[int, int]:
 
 
 def gpus(spec: Json) -> tuple[str, int]:
-    """The GPU resource and amount, by the same rule; "" and 0 without any. Of several, the one of which there are most."""
+    """Return the GPU resource and amount, by the same rule; "" and 0 without any. If there are several, the one
+    with the largest amount.
+    """
     every = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     names = {name for container in every for name in _amounts(container) if shares.is_gpu(name)}
     requested = {name: _reserved(spec, partial(_count, name)) for name in names}

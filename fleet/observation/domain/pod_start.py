@@ -32,9 +32,8 @@ def seconds_of(
     scheduled_at: datetime | None,
     ready_at: datetime | None,
 ) -> dict[str, int]:
-    """Whole seconds by step. Images and the start of containers are what the other steps leave.
-    Empty for a pod that is not ready, or of which a container was restarted: that is not a start to
-    compare others with.
+    """Return whole seconds by step. Images and the start of containers are what the other steps leave. Empty for a
+    pod that is not ready, or of which a container was restarted: that is not a start to compare others with.
     """
     servers: Sequence[Json] = status.get("containerStatuses") or ()
     inits: Sequence[Json] = status.get("initContainerStatuses") or ()

@@ -15,13 +15,13 @@ _KINDS: Final = {"gpu.nvidia.com": devices.GPU, "mig.nvidia.com": devices.MIG}
 
 
 def taints_of(item: Json) -> list[DeviceTaint]:
-    """Of a device of a slice."""
+    """Read the taints of a device in a slice."""
     return [taint for row in item.get("taints") or () if (taint := _taint(row))]
 
 
 def rule(item: Json) -> TaintRule | None:
-    """None where it takes no device of the driver out. Rules of before Kubernetes 1.35 may also select by CEL, which is
-    not evaluated: they are left out.
+    """Read a DeviceTaintRule. None if it takes no device of the driver out. Rules from before Kubernetes 1.35 may
+    also select by CEL, which is not evaluated; they are left out.
     """
     name, spec = item["metadata"]["name"], item.get("spec") or {}
     selector, taint = spec.get("deviceSelector"), _taint(spec.get("taint") or {}, rule=name)

@@ -14,7 +14,7 @@ from portal.accounts.policy import Actor
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """`reason` and `message` are the cluster's own, empty while the pod is ready."""
+    """A pod of a workload. `reason` and `message` are the cluster's own, empty while the pod is ready."""
 
     name: str
     phase: str
@@ -31,7 +31,7 @@ class PodInfo:
 
 
 def pods_of(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
-    """Pods that exist now, newest first. `name` is the workload's."""
+    """Return the pods that exist now, newest first. `name` is the workload's."""
     rows = Pod.objects.filter(
         cluster_id=cluster_id,
         namespace=namespace,
@@ -60,7 +60,7 @@ def pods_of(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
 def list_visible_to(
     actor: Actor, *, cluster_id: int | None = None, team_slug: str | None = None
 ) -> QuerySet[Pod]:
-    """Pods that exist now of the teams the actor may see; admins also see unregistered ones."""
+    """List the pods that exist now of the teams that the actor may see. Admins also see unregistered ones."""
     pods = Pod.objects.filter(gone_at=None).select_related("cluster", "workload__team")
     if not policy.sees_all(actor):
         pods = pods.filter(workload__team__in=policy.visible_teams(actor))

@@ -14,7 +14,7 @@ _MAX_STARTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`workload` is cluster, namespace and name; `seconds` by step of pod_start.STEPS."""
+    """A measured start of a pod. `workload` is cluster, namespace and name; `seconds` by step of pod_start.STEPS."""
 
     workload: tuple[int, str, str]
     instance_type: str
@@ -24,7 +24,7 @@ class Start:
 
 
 def starts_of(workloads: Collection[tuple[int, str, str]]) -> list[Start]:
-    """The newest first, also of pods that are gone; without pods that were restarted before."""
+    """Return the starts, newest first, including pods that are gone, without pods that were restarted before."""
     rows = (
         Pod.objects.filter(
             cluster_id__in={cluster for cluster, _, _ in workloads},

@@ -50,7 +50,7 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedSl
 
 
 def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNode]:
-    """What each of these that has slices offers by claim."""
+    """Return what each of these nodes offers by claim, by node name. Nodes without slices are left out."""
     if not names:
         return {}
     by_name: dict[str, list[ObservedSlice]] = defaultdict(list)
@@ -75,7 +75,7 @@ def fill(node: Node, offered: DevicesOfNode | None) -> None:
 
 
 def write_rules(cluster: Cluster, rules: Sequence[TaintRule]) -> bool:
-    """The DeviceTaintRules of the cluster. Returns whether they changed; what nodes offer follows from them."""
+    """Write the DeviceTaintRules of the cluster. Returns whether they changed; what nodes offer follows from them."""
     stored = [asdict(rule) for rule in rules]
     if stored == cluster.device_taint_rules:
         return False
@@ -127,7 +127,7 @@ def _stored(row: DeviceSlice) -> ObservedSlice:
 def devices_in(
     cluster: Cluster, pools: Collection[str]
 ) -> dict[tuple[str, str], tuple[Device, Node]]:
-    """The devices of these pools with their node, by pool and name."""
+    """Return the devices of these pools with their node, by pool and name."""
     slices = DeviceSlice.objects.filter(cluster=cluster, pool__in=pools)
     names = set(slices.values_list("node_name", flat=True))
     nodes = Node.objects.filter(cluster=cluster, gone_at=None, name__in=names)

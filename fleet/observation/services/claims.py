@@ -22,7 +22,9 @@ _COLUMNS: Final = (*_OBSERVED, "held_since", "allocated")
 def write(
     cluster: Cluster, observed: Sequence[ObservedClaim], gone: Collection[str], *, at: datetime
 ) -> set[str]:
-    """`gone` are uids of claims that are deleted or hold nothing. Returns the uids of pods that hold more."""
+    """Write claims. `gone` are UIDs of claims that are deleted or hold nothing. Returns the UIDs of pods that hold
+    more.
+    """
     uids = [one.uid for one in observed]
     rows = {row.uid: row for row in DeviceClaim.objects.filter(cluster=cluster, uid__in=uids)}
     new: list[DeviceClaim] = []
@@ -53,13 +55,13 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedCl
 
 
 def holders(cluster: Cluster) -> set[str]:
-    """The uids of all pods that hold a claim."""
+    """Return the UIDs of all pods that hold a claim."""
     rows = DeviceClaim.objects.filter(cluster=cluster).exclude(pod_uid="")
     return set(rows.values_list("pod_uid", flat=True))
 
 
 def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[ClaimedDevice]]:
-    """By uid; pods of whose devices none is known are left out."""
+    """Return the devices that pods hold by claim, by pod UID. Pods without a known device are left out."""
     if not pod_uids:
         return {}
     rows = list(DeviceClaim.objects.filter(cluster=cluster, pod_uid__in=pod_uids).order_by("pk"))

@@ -44,7 +44,7 @@ def end_on_gone_nodes(*, cluster_id: int, node_ids: Collection[int], at: datetim
 
 
 def lease_of(pod: Pod, at: datetime) -> GpuLease:
-    """The lease of a scheduled pod. It ends when the containers ended or the pod was removed."""
+    """Return the lease of a scheduled pod. It ends when the containers ended or the pod was removed."""
     if pod.node is None or pod.scheduled_at is None:
         raise ValueError(f"pod {pod} is not scheduled, so it has no GPU")
     ended = pod.ended_at or pod.gone_at

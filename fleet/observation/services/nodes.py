@@ -93,7 +93,7 @@ def _row(cluster: Cluster, node: ObservedNode, offered: DevicesOfNode | None, at
 
 
 def _values(node: ObservedNode, row: Node) -> dict[str, object]:
-    """What it has by claim is in its row."""
+    """Return the column values of a node. What it offers by claim comes from its row."""
     gpus = shares.gpus_of(node.labels, node.allocatable, devices.from_json(row.claimable))
     return {
         "name": node.name,

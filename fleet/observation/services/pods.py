@@ -157,7 +157,7 @@ def _nodes(cluster: Cluster, observed: Collection[ObservedPod]) -> _Lives:
 
 
 def _node_of(pod: ObservedPod, nodes: _Lives) -> int | None:
-    """The node row that existed when the pod started: a name can have several rows over time."""
+    """Return the node row that existed when the pod started: a name can have several rows over time."""
     started_at = pod.scheduled_at or pod.created_at
     alive = [
         node
@@ -172,7 +172,7 @@ def _node_of(pod: ObservedPod, nodes: _Lives) -> int | None:
 def _values(
     pod: ObservedPod, workloads: _Names, nodes: _Lives, row: Pod | None, at: datetime
 ) -> dict[str, object]:
-    """Column values; a known node or workload is kept, because a pod cannot move."""
+    """Return the column values. A known node or workload is kept, because a pod cannot move."""
     ended = row.ended_at if row else None
     if ended is None:
         ended = pod.ended_at or (at if pod.is_finished else None)

@@ -154,7 +154,7 @@ def record_taint_rules(*, cluster_id: int, rules: Sequence[Manifest]) -> None:
 
 
 def forget_devices(*, cluster_id: int) -> None:
-    """They cannot be read any more: what is free is not known. What was observed stays."""
+    """Record that DRA devices cannot be read any more: what is free is unknown then. What was observed stays."""
     rows = Cluster.objects.filter(pk=cluster_id).exclude(devices_read_at=None)
     rows.update(devices_read_at=None)
 

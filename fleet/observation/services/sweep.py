@@ -94,7 +94,7 @@ def _list_and_record(cluster_id: int, at: datetime, *, is_probed: bool = False) 
 
 
 def _list_devices(client: KubeClient, cluster_id: int, at: datetime) -> None:
-    """What cannot be read is not known, and nothing else fails by it."""
+    """List the DRA devices. If they cannot be read they become unknown, and nothing else fails."""
     try:
         slices = client.list_all(resource_types.RESOURCE_SLICE)
         claims = client.list_all(resource_types.RESOURCE_CLAIM)
@@ -112,7 +112,7 @@ def _list_devices(client: KubeClient, cluster_id: int, at: datetime) -> None:
 
 
 def _list_taint_rules(client: KubeClient, cluster_id: int) -> None:
-    """What cannot be read is as it was: a rule that was there keeps its devices out."""
+    """List the DeviceTaintRules. If they may not be read, the stored rules stay and keep their devices out."""
     rules: Sequence[Manifest] = ()
     for kind in resource_types.DEVICE_TAINT_RULES:
         try:

@@ -70,8 +70,8 @@ _NO_DEVICES = DeviceChanges([], [], [], [])
 
 
 class ClusterWatch:
-    """`start` does not block. After `stop` the writer ends within a second, and each reader with its
-    stream or with the process.
+    """The watch of one cluster. `start` does not block. After `stop` the writer ends within a second, and each
+    reader with its stream or with the process.
     """
 
     def __init__(self, cluster_id: int) -> None:
@@ -100,7 +100,9 @@ class ClusterWatch:
         self._writer.join(seconds)
 
     def is_well(self) -> bool:
-        """A thread that ended by a fault of ours is not started again: its kind would stay unwatched until a restart."""
+        """Return whether all threads run. One that ended by the portal's fault is not started again: its kind would
+        stay unwatched until a restart.
+        """
         return all(thread.is_alive() for thread in (self._writer, *self._readers))
 
     def _follow(self, kind: ResourceType) -> None:
@@ -170,7 +172,7 @@ class ClusterWatch:
         connection.close()
 
     def _next_batch(self) -> list[_Item]:
-        """Queued items, or nothing after half a second."""
+        """Return the queued items, or nothing after half a second."""
         try:
             batch = [self._items.get(timeout=0.5)]
         except queue.Empty:

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Keeps one ClusterWatch per registered cluster."""
+    """The watches of all registered clusters, one ClusterWatch for each."""
 
     def __init__(self) -> None:
         self._watches: dict[int, ClusterWatch] = {}

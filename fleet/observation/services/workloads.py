@@ -74,8 +74,8 @@ class Registration:
 
 
 def register_many(*, cluster_id: int, registrations: Sequence[Registration]) -> None:
-    """As `register`, for many workloads of one cluster in two statements. What was measured of another revision that
-    had the same name before is dropped.
+    """Register many workloads of one cluster in two statements, as `register` does. Measurements of another
+    revision that had the same name before are dropped.
     """
     at = clock.now()
     _take_over(cluster_id, registrations, at)

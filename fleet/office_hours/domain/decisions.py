@@ -1,4 +1,4 @@
-"""What a pass over the office hours of one pool has to do: pure, from the row, the live size and the time."""
+"""The decisions of a pass over the office hours of one pool: pure, from the row, the live size and the time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From one size to the other, at an edge. Stored before its effect, so that a worker that dies in
-    between knows which of the two it finds.
+    """A change from one size to the other, at an edge. It is stored before its effect, so that the next worker
+    knows which of the two sizes to expect if one dies in between.
     """
 
     opens: bool
@@ -52,8 +52,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What the portal last did to a pool. `open_size` is what it had when it closed, and gets back.
-    `closed_size` is the one of its last closing; `last_size` what it had in the last pass.
+    """The state in which the portal last left a pool. `open_size` is the size when it closed, which it gets back.
+    `closed_size` is that of its last closing; `last_size` is that of the last pass.
     """
 
     is_open: bool = True
@@ -65,7 +65,7 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`effect` is to be made now; `state` to be stored before it."""
+    """A decision about a pool. `effect` is to be made now; `state` to be stored before it."""
 
     state: PoolState
     effect: Move | None = None
@@ -76,7 +76,7 @@ class Decision:
 def decide(
     hours: OfficeHours, state: PoolState, live: Size, at: datetime, *, is_ending: bool = False
 ) -> Decision:
-    """A manual change is kept until the next time that office hours begin or end."""
+    """Decide what to do with a pool. A manual change is kept until the next time that office hours begin or end."""
     should_open = is_ending or hours.is_open(at)
     if state.move is not None:
         return _continue_move(state, state.move, live, at, should_open=should_open)
@@ -107,8 +107,8 @@ def _start(
 def _continue_move(
     state: PoolState, move: Move, live: Size, at: datetime, *, should_open: bool
 ) -> Decision:
-    """The live size decides: arrived, changed by someone, or as before the move. Then the move is made again if the
-    hours still want it, waited for while it may still show, and given up after that.
+    """Continue a move by the live size: arrived, changed by someone, or as before the move. Then the move is made
+    again if the hours still want it, waited for while it may still show, and given up after that.
     """
     arrived = replace(state, is_open=move.opens, last_size=live, move=None)
     if live == move.after:

@@ -22,7 +22,7 @@ _CLOCK: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])|2
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Minutes of the day. One that ends no later than it starts ends on the next day."""
+    """A window in minutes of the day. One that ends no later than it starts ends on the next day."""
 
     start: int
     end: int
@@ -45,8 +45,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class OfficeHours:
-    """`days` are Monday to Sunday; None: closed all day. `closed_size` is what stays outside of them: nodes
-    of a node group or a static NodePool, GPUs of another NodePool's limit.
+    """The office hours of a pool. `days` are Monday to Sunday; None: closed all day. `closed_size` is what stays
+    outside of them: nodes of a node group or a static NodePool, GPUs of another NodePool's limit.
     """
 
     days: tuple[Window | None, ...]
@@ -63,7 +63,7 @@ class OfficeHours:
 
     @property
     def hours_text(self) -> str:
-        """For people: "72.5", without zeros at the end."""
+        """The hours per week for people, such as "72.5", without trailing zeros."""
         return format_hours(self.hours_per_week)
 
     @property
@@ -74,7 +74,7 @@ class OfficeHours:
         return any(item.start <= at < item.end for item in self._around(at))
 
     def next_edge(self, at: datetime) -> datetime:
-        """The first time after `at` when it opens or closes."""
+        """Return the first time after `at` when it opens or closes."""
         for item in self._around(at):
             if at < item.start:
                 return item.start
@@ -83,7 +83,9 @@ class OfficeHours:
         raise ValueError("it never changes")
 
     def _around(self, at: datetime) -> list[Interval]:
-        """From the day before to the week after, merged where one ends as the next starts."""
+        """Return the intervals around `at`, from two days before to 15 days after, merged where one ends as the
+        next starts.
+        """
         zone = ZoneInfo(self.timezone)
         today = at.astimezone(zone).date()
         merged: list[Interval] = []
@@ -107,7 +109,7 @@ class OfficeHours:
                 yield Interval(start, end)
 
     def _week(self) -> Iterator[tuple[int, int]]:
-        """Windows as minutes of the week; what goes past Sunday is on Monday too."""
+        """Yield the windows as minutes of the week. What goes past Sunday is on Monday too."""
         for day, window in enumerate(self.days):
             if window is None:
                 continue
@@ -118,7 +120,7 @@ class OfficeHours:
                 yield 0, end - _WEEK_MINUTES
 
     def problems(self) -> dict[str, str]:
-        """By field; empty when it is valid."""
+        """Return the problems by field. Empty if the office hours are valid."""
         problems = {}
         if not is_timezone(self.timezone):
             problems["timezone"] = "use an IANA name, for example Europe/Berlin"
@@ -164,7 +166,7 @@ def is_timezone(name: str) -> bool:
 
 
 def read_clock(text: str) -> int | None:
-    """Minutes of the day, of "07:30" or "24:00"; None when it is no such time."""
+    """Parse a time such as "07:30" or "24:00" into minutes of the day. None if it is no such time."""
     match = _CLOCK.fullmatch(text)
     if match is None:
         return None
@@ -180,7 +182,7 @@ def clock_text(minutes: int) -> str:
 
 
 def describe(hours: OfficeHours) -> str:
-    """For people: "Monday to Friday 07:30 to 22:00 (Europe/Berlin)"."""
+    """Describe the office hours for people: "Monday to Friday 07:30 to 22:00 (Europe/Berlin)", for example."""
     parts = []
     for first, last in _runs(hours.days):
         window = hours.days[first]

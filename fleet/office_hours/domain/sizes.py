@@ -34,7 +34,7 @@ class PoolKind(StrEnum):
 
     @property
     def slug(self) -> str:
-        """In addresses."""
+        """The kind as URLs have it."""
         return self.value.replace(" ", "-")
 
 
@@ -43,7 +43,7 @@ def kind_of_slug(slug: str) -> PoolKind | None:
 
 
 def of_node_pool(live: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a NodePool as the cluster has it."""
+    """Return the size of a live NodePool: its replicas, or else its GPU limit."""
     spec = live.get("spec") or {}
     if spec.get(REPLICAS) is not None:
         return {REPLICAS: int(spec[REPLICAS])}
@@ -52,14 +52,16 @@ def of_node_pool(live: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def patch(size: Size) -> dict[str, Any]:
-    """The merge patch that gives a NodePool this size."""
+    """Return the merge patch that gives a NodePool this size."""
     if REPLICAS in size:
         return {"spec": {REPLICAS: size[REPLICAS]}}
     return {"spec": {"limits": {WHOLE: size[GPU_LIMIT]}}}
 
 
 def closed(size: Size, closed_size: int) -> dict[str, Any]:
-    """Never more than `size` itself. A node group cannot have a maximum below 1."""
+    """Return the size outside office hours, never more than `size` itself. A node group cannot have a maximum below
+    1.
+    """
     if REPLICAS in size:
         return {REPLICAS: min(closed_size, int(size[REPLICAS]))}
     if GPU_LIMIT in size:
@@ -74,7 +76,7 @@ def closed(size: Size, closed_size: int) -> dict[str, Any]:
 
 
 def describe(size: Size | None) -> str:
-    """For people: "4 nodes (1 to 6)", "GPU limit 8"."""
+    """Describe a size for people: "4 nodes (1 to 6)" or "GPU limit 8", for example."""
     if not size:
         return "not known"
     if REPLICAS in size:

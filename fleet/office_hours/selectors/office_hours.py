@@ -18,7 +18,9 @@ from portal.core.leases import Backlog
 
 @dataclass(frozen=True, slots=True)
 class KeptHours:
-    """`is_open` is what was last done; `next_edge_at` when it opens or closes next."""
+    """The office hours of a pool as people read them. `is_open` is what was last done; `next_edge_at` when it opens
+    or closes next.
+    """
 
     row: PoolOfficeHours
     hours: OfficeHours
@@ -43,7 +45,7 @@ class KeptHours:
 
     @property
     def changed_by_hand(self) -> str:
-        """What it had before a person changed it since the last edge; empty: nobody did."""
+        """The size before a person changed it since the last edge. Empty if nobody did."""
         return sizes.describe(self.row.changed_from) if self.row.changed_at else ""
 
     @property
@@ -70,12 +72,12 @@ def by_name(*, cluster_id: int, kind: PoolKind) -> dict[str, KeptHours]:
 
 
 def backlog() -> Backlog:
-    """Those that a worker has to take."""
+    """Return the backlog of office hours that a worker has to take."""
     return leases.backlog(PoolOfficeHours.objects.all())
 
 
 def count_by_state() -> dict[str, int]:
-    """Pools in and out of their office hours, and those whose last pass could not do what it had to."""
+    """Count the pools in and out of their office hours, and those whose last pass could not do what it had to."""
     pools = PoolOfficeHours.objects.order_by()
     counts = pools.aggregate(
         open=Count("pk", filter=Q(is_open=True, problem="")),

@@ -13,7 +13,7 @@ from portal.core import clock
 
 
 def apply(*, action: FleetAction, hours: OfficeHours) -> PoolOfficeHours:
-    """Repeating it changes nothing more. What the pool had in office hours before is kept."""
+    """Set office hours. Repeating it changes nothing more. What the pool had in office hours before is kept."""
     at = clock.now()
     with transaction.atomic():
         row, _ = PoolOfficeHours.objects.get_or_create(
@@ -41,7 +41,7 @@ def apply(*, action: FleetAction, hours: OfficeHours) -> PoolOfficeHours:
 
 
 def end(*, row: PoolOfficeHours) -> None:
-    """The pool gets the size of office hours back, then they are gone."""
+    """End office hours: the pool gets its size in office hours back, then they are deleted."""
     PoolOfficeHours.objects.filter(pk=row.pk, is_ending=False).update(
         is_ending=True, next_check_at=clock.now()
     )

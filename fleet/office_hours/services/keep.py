@@ -41,7 +41,7 @@ _AUDITED: Final = {
 
 
 def sweep(*, limit: int = 50) -> int:
-    """One pass over each that is due; return their number."""
+    """Make one pass over each due pool. Returns their number."""
     due = leases.due(PoolOfficeHours, limit=limit)
     for pk in due:
         reconcile(pk=pk)
@@ -120,7 +120,7 @@ def _next_check(
 
 
 def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime) -> None:
-    """What the pass came to; Conflict when the lease was lost meanwhile."""
+    """Record the outcome of a pass. Raises Conflict if the lease was lost meanwhile."""
     held = PoolOfficeHours.objects.filter(
         pk=row.pk, lease_token=lease.token, lease_until__gt=clock.now()
     )

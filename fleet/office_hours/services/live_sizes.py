@@ -15,7 +15,7 @@ from fleet.office_hours.domain.sizes import PoolKind, Size
 
 @dataclass(frozen=True, slots=True)
 class LiveSize:
-    """`is_busy`: AWS is updating the group, so that it cannot be scaled now."""
+    """The size of a pool now. `is_busy` is true while AWS is updating the group, so that it cannot be scaled now."""
 
     size: dict[str, Any]
     is_busy: bool = False
@@ -32,7 +32,7 @@ def read(*, cluster_id: int, kind: str, name: str) -> LiveSize:
 
 
 def write(*, cluster_id: int, kind: str, name: str, size: Size, token: str) -> None:
-    """Repeating it with the same token changes nothing more."""
+    """Write the size of a pool. Repeating it with the same token changes nothing more."""
     if kind == PoolKind.NODE_GROUP:
         desired = GroupSize.from_json(size)
         node_groups.scale(cluster_id=cluster_id, name=name, size=desired, token=token)

@@ -55,7 +55,9 @@ def _refuse_item(index: int, column: str, message: str) -> Invalid:
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, str]:
-    """As a CSV file states it. Hardware is stated whole or not at all; what is left out counts as 0."""
+    """Return a row as a line of a CSV price list. Hardware is given entirely or not at all; fields that are left
+    out count as 0.
+    """
     line = {name.removeprefix("price_"): str(value) for name, value in row.items()}
     if any(name in row for name in HARDWARE):
         line = {"gpu_memory_mib": "0", "vcpu": "0", "memory_gib": "0", **line}

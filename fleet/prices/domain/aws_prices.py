@@ -32,7 +32,7 @@ class SpotChange:
 
 
 def on_demand_price(products: Iterable[str]) -> Decimal | None:
-    """Dollars an hour of an instance type. None where AWS does not sell it on demand.
+    """Return the dollars per hour of an instance type. None if AWS does not sell it on demand.
 
     Raises UnreadableAnswer, also for several prices: then a filter was not specific enough.
     """
@@ -63,10 +63,10 @@ def _hourly(dimensions: Iterable[Any]) -> Iterable[Decimal]:
 def mean_spot_price(
     changes: Sequence[SpotChange], *, start: datetime, end: datetime
 ) -> Decimal | None:
-    """The mean over [start, end), weighted by time, of the zones' prices. None without a price.
+    """Return the mean over [start, end), weighted by time, of the zones' prices. None without a price.
 
-    A price is known from its change on, so a zone counts from its first one; one before `start`
-    holds until the next.
+    A price is known from its change on, so a zone counts from its first one; one before `start` holds until the
+    next.
     """
     by_zone: dict[str, list[SpotChange]] = defaultdict(list)
     for change in sorted(changes, key=lambda change: change.at):

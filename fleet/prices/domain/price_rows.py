@@ -44,7 +44,7 @@ COLUMNS: Final = (
 
 
 class RowProblem(Exception):
-    """`column` cannot be read; the message says what to write."""
+    """A row of a price list is invalid: `column` cannot be read; the message says what to write."""
 
     def __init__(self, column: str, message: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class RowProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What an instance type has. Memory of one GPU in MiB, of the machine in GiB. A type with a part of a
+    """The hardware of an instance type. Memory of one GPU is in MiB, of the machine in GiB. A type with a part of a
     GPU (g6f) has a count of 0.
     """
 
@@ -70,7 +70,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class PriceRow:
-    """`hardware` None: to be taken from what is known of the type."""
+    """A row of a price list. `hardware` None means that it is taken from what is known of the type."""
 
     instance_type: str
     region: str
@@ -100,7 +100,7 @@ def parse(row: Mapping[str, str | None], *, today: date) -> PriceRow:
 
 
 def amount(text: str, column: str) -> Decimal:
-    """A price in dollars, to the micro-dollar. Raises RowProblem."""
+    """Parse a price in dollars, to the micro-dollar. Raises RowProblem."""
     if not _AMOUNT.fullmatch(text):
         raise RowProblem(column, f"Use digits and a dot, for example 1.006, not “{text[:40]}”.")
     value = Decimal(text)

@@ -28,7 +28,7 @@ class AwsUnavailable(Exception):
 
 
 class AwsPrices:
-    """Prices of a region, read with the portal's own role or one that it assumes."""
+    """The prices of a region, read with the portal's own role or one that it assumes."""
 
     def __init__(self, region: str, role_arn: str = "") -> None:
         try:
@@ -38,7 +38,7 @@ class AwsPrices:
         self._region = region
 
     def products(self, instance_type: str) -> list[str]:
-        """The products of a Linux instance on shared hardware, each a JSON text. Raises AwsUnavailable."""
+        """Return the products of a Linux instance on shared hardware, each a JSON text. Raises AwsUnavailable."""
         filters = {
             "instanceType": instance_type,
             "regionCode": self._region,
@@ -67,7 +67,7 @@ class AwsPrices:
     def spot_changes(
         self, instance_types: Collection[str], *, start: datetime, end: datetime
     ) -> dict[str, list[SpotChange]]:
-        """The changes of each type in [start, end], and the last before it. Raises AwsUnavailable."""
+        """Return the changes of each type in [start, end], and the last before it. Raises AwsUnavailable."""
         changes: dict[str, list[SpotChange]] = defaultdict(list)
         try:
             client = self._session.client("ec2", region_name=self._region, config=_CONFIG)

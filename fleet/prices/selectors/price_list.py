@@ -19,7 +19,9 @@ FLEET_FIRST: Final = "fleet"
 
 @dataclass(frozen=True, slots=True)
 class PriceFilter:
-    """Empty fields do not filter. Every word of `search` must be in the type, the GPU or the source."""
+    """A filter of the price list. Empty fields do not filter; every word of `search` must be in the type, the GPU
+    or the source.
+    """
 
     search: str = ""
     region: str = ""
@@ -28,7 +30,7 @@ class PriceFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """`nodes` is the number of present nodes that cost this price."""
+    """A price in the list. `nodes` is the number of present nodes that cost this price."""
 
     price: Price
     nodes: int
@@ -38,7 +40,7 @@ class ListedPrice:
 def list_prices(
     *, on: date, price_filter: PriceFilter, order: str = FLEET_FIRST
 ) -> list[ListedPrice]:
-    """The prices of a day that match. `order` is a key of SORTS, reversed by a leading minus."""
+    """List the prices of a day that match. `order` is a key of SORTS, reversed by a leading minus."""
     kinds = Node.objects.filter(gone_at=None, gpu_count__gt=0).values_list(
         "instance_type", "region", "cluster__region", "capacity_type"
     )
@@ -69,7 +71,7 @@ def _matches(price: Price, price_filter: PriceFilter) -> bool:
 
 
 def _fleet_first(row: ListedPrice) -> tuple[Any, ...]:
-    """Prices that nodes cost, then other prices of their types, then the rest by GPU and size."""
+    """Return the sort key: prices that nodes cost, then other prices of their types, then the rest by GPU and size."""
     price = row.price
     return (
         not row.nodes,

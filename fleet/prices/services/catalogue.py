@@ -40,7 +40,7 @@ _FIELDS: Final = ("usd_per_hour_amount", "source", "origin", *price_rows.HARDWAR
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """`unpriced` are the types without a price in the file."""
+    """The result of loading a price list. `unpriced` are the types without a price in the file."""
 
     prices: int
     new: int
@@ -62,7 +62,7 @@ def load_catalogue(*, actor: Actor, path: Path = CATALOGUE) -> LoadResult:
 
 
 def load_bytes(*, actor: Actor, content: bytes) -> LoadResult:
-    """A CSV file that somebody chose on the page."""
+    """Load a CSV file that somebody chose on the page."""
     if len(content) > MAX_BYTES:
         raise Invalid(f"The file has more than {MAX_BYTES // 2**20} MiB.")
     try:
@@ -112,8 +112,9 @@ def load_rows(
     origin: PriceOrigin = PriceOrigin.PERSON,
     refuse: Refuse = _refuse_line,
 ) -> LoadResult:
-    """Columns as in fleet/prices/data/gpu_instances.csv; those of the hardware may be left out where the
-    type is known. Rows with an empty price are skipped. `refuse` makes the error of a row, by its place from 0.
+    """Load rows with the columns of fleet/prices/data/gpu_instances.csv; those of the hardware may be left out
+    where the type is known. Rows with an empty price are skipped. `refuse` makes the error of a row, by its
+    place from 0.
     """
     policy.require_platform_admin(actor)
     today = clock.now().date()

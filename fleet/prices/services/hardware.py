@@ -1,4 +1,4 @@
-"""What is known of the hardware of an instance type: from the catalogue, or from a node of that type."""
+"""The known hardware of an instance type: from the catalogue, or from a node of that type."""
 
 from __future__ import annotations
 

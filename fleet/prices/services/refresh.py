@@ -42,7 +42,7 @@ _SPOT_SOURCE: Final = "AWS spot price history, mean of 24 h over all zones"
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """`problems` name what could not be read; the rest was."""
+    """The result of a refresh. `problems` name what could not be read; the rest was."""
 
     new: int
     problems: tuple[str, ...]
@@ -92,7 +92,7 @@ def _add(actor: Actor, rows: list[PriceRow], regions: list[Region]) -> int:
 
 
 def list_regions() -> list[Region]:
-    """One of each region in which a cluster other than the embedded one is registered."""
+    """List each region in which a cluster other than the embedded one is registered, with one of its clusters."""
     rows = Cluster.objects.exclude(kind=ClusterKind.LOCAL).order_by("region", "pk")
     by_name = {row.region: Region(row.region, row.role_arn) for row in reversed(rows)}
     return [by_name[name] for name in sorted(by_name)]
@@ -154,6 +154,8 @@ def _is_of(book: PriceBook, key: PriceKey, today: date) -> bool:
 
 
 def refresh_due() -> None:
-    """On-demand prices at each run, spot prices once a day; does nothing where prices are not to be read from AWS."""
+    """Refresh on-demand prices at each run, and spot prices once a day. Does nothing if prices are not to be read
+    from AWS.
+    """
     if settings.SLIPWAY_AWS_PRICES and list_regions():
         refresh(actor=policy.SYSTEM)

@@ -145,7 +145,7 @@ def remove_price(request: HttpRequest, user: User, price_id: int) -> HttpRespons
 @require_GET
 @people_only
 def export_prices(request: HttpRequest, user: User) -> HttpResponse:
-    """The whole catalogue, in the columns that can be imported again."""
+    """Export the whole catalogue, in the columns that can be imported again."""
     policy.require_platform_admin(user)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="prices.csv"'
@@ -197,7 +197,7 @@ def _line(row: ListedPrice, sources: Sequence[str]) -> PriceLine:
 
 @dataclass(frozen=True, slots=True)
 class UnpricedType:
-    """Nodes that share a missing price."""
+    """An instance type whose nodes share a missing price."""
 
     key: prices.PriceKey
     nodes: tuple[str, ...]

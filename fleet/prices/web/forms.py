@@ -86,7 +86,7 @@ class PriceForm(forms.Form):
         super().__init__(data, initial={"valid_from": clock.now().date(), **(initial or {})})
 
     def row(self) -> dict[str, str]:
-        """As a line of a price list states it."""
+        """Return the entered price as a line of a price list."""
         row = {name: str(value or "") for name, value in self.cleaned_data.items()}
         if any(row.get(name) for name in HARDWARE):
             row.update(

@@ -52,7 +52,7 @@ class Counter:
 
     @property
     def is_of_tokens(self) -> bool:
-        """Else it counts requests."""
+        """Whether the counter counts tokens. Otherwise it counts requests."""
         return self.series == _TOKENS or self.series.startswith(f"{_TOKENS}:")
 
 
@@ -92,12 +92,12 @@ def _add(
 
 
 def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
-    """Samples of QUERY. Those that name no route of the Gateway API are left out."""
+    """Read the samples of QUERY. Those that name no route of the Gateway API are left out."""
     return _of_labels(samples)
 
 
 def tokens_of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
-    """Samples of TOKENS_QUERY."""
+    """Read the samples of TOKENS_QUERY."""
     return _of_labels(samples, _TOKENS)
 
 
@@ -134,11 +134,11 @@ def increases(
     known: Collection[str],
     is_new: Collection[tuple[str, str, str]],
 ) -> dict[Counter, int]:
-    """What was counted between two readings.
+    """Return the increase of each counter between two readings.
 
-    A counter that is lower than before started again from zero. One that was not read before started at
-    zero if its proxy was read before (`known`), or if its client `is_new`: so new that no request of it can
-    be older than what readings may miss. Else it has requests of an unknown time, which count nowhere.
+    A counter that is lower than before restarted from zero. One that was not read before started at zero if its
+    proxy was read before (`known`), or if its client `is_new`: so new that no request of it can be older than what
+    readings may miss. Otherwise its requests have an unknown time, and its increase is 0.
     """
     increased = {}
     for counter, value in after.items():

@@ -60,7 +60,9 @@ class Counters:
         return Counters(*map(add, _values(self), _values(other)))
 
     def increase_from(self, earlier: Counters) -> Counters:
-        """Counters that decreased were reset by a restart, so all of them count from zero."""
+        """Return the increase since another reading. Counters that decreased were reset by a restart, so all of
+        them count from zero.
+        """
         differences = tuple(map(sub, _values(self), _values(earlier)))
         return self if min(differences) < 0 else Counters(*differences)
 
@@ -109,10 +111,10 @@ class Increase:
 
 
 def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
-    """Between consecutive readings of one pod, in order of time.
+    """Return the increases between consecutive readings of one pod, in order of time.
 
-    The first reading counts in full only when the pod had just become ready: otherwise it includes
-    requests from before the observation.
+    The first reading counts in full only if the pod had just become ready: otherwise it includes requests from
+    before the observation.
     """
     result: list[Increase] = []
     ordered = _without_future(sorted(readings, key=lambda reading: reading.at))
@@ -129,8 +131,8 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
 
 
 def _without_future(ordered: Sequence[Reading]) -> list[Reading]:
-    """Without those that were written before the clock was set back: beside what was read since they have less,
-    which is no restart of the server.
+    """Drop the readings that were written before the clock was set back. They are less than what was read since,
+    which is not a restart of the server.
     """
     kept: list[Reading] = []
     for reading in ordered:

@@ -25,7 +25,7 @@ class NotDcgm(Exception):
 
 
 def parse_page(text: str) -> list[Sample]:
-    """Its samples of the gauge; empty where its list of counters leaves it out."""
+    """Return the page's samples of the gauge. Empty if the exporter's list of counters leaves it out."""
     try:
         rows = list(exposition.samples(text))
         if not any(name.startswith("DCGM_FI_") for name, _, _ in rows):
@@ -42,7 +42,8 @@ def parse_page(text: str) -> list[Sample]:
 def by_node(
     samples: Iterable[Sample], *, nodes: Collection[str], node: str = ""
 ) -> Mapping[str, tuple[GpuError, ...]]:
-    """Of these nodes, each GPU once: pods that share one have a series each. `node` is whose page it is.
+    """Return the GPU errors of these nodes, each GPU once: pods that share a GPU have a series each. `node` names
+    the node whose page it is.
 
     A node of which all GPUs report 0 has an empty tuple.
     """

@@ -13,20 +13,24 @@ Pod = TypeVar("Pod")
 
 @dataclass(frozen=True, slots=True)
 class DirectPods(Generic[Pod]):
-    """Of one cluster. `unread` are pods that nothing reads: those beyond MOST_DIRECT."""
+    """The pods of one cluster to read directly. `unread` counts the pods beyond MOST_DIRECT, which nothing reads."""
 
     direct: tuple[Pod, ...]
     unread: int = 0
 
 
 def after_answer(missing: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
-    """`missing` are those that Prometheus lacks; `prompt` more are read directly in any case."""
+    """Return the pods to read directly after Prometheus answered. `missing` are those that it lacks; `prompt` more
+    are read directly in any case.
+    """
     room = max(0, MOST_DIRECT - prompt)
     return DirectPods(tuple(missing[:room]), unread=max(0, len(missing) - room))
 
 
 def without_answer(pods: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
-    """All or none: a part would show figures of a part of each workload."""
+    """Return the pods to read directly if Prometheus did not answer, all or none: a part would show figures of a
+    part of each workload.
+    """
     if len(pods) + prompt <= MOST_DIRECT:
         return DirectPods(tuple(pods))
     return DirectPods((), unread=len(pods))
@@ -35,7 +39,7 @@ def without_answer(pods: Sequence[Pod], *, prompt: int) -> DirectPods[Pod]:
 def choose_prompt(
     pods: Sequence[Pod], *, is_prompt: Callable[[Pod], bool]
 ) -> tuple[list[Pod], list[Pod]]:
-    """Those that are read directly at each poll, up to MOST_DIRECT, and the others."""
+    """Split the pods into those to read directly at each poll, up to MOST_DIRECT, and the others."""
     prompt = [pod for pod in pods if is_prompt(pod)]
     others = [pod for pod in pods if not is_prompt(pod)]
     return prompt[:MOST_DIRECT], [*prompt[MOST_DIRECT:], *others]

@@ -32,14 +32,16 @@ MJ_PER_KWH: Final = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class PodEnergy:
-    """`covered_ms` is the GPU time that was measured: an hour of half a GPU is 1,800,000."""
+    """The energy of a pod in an hour. `covered_ms` is the GPU time that was measured: an hour of half a GPU is
+    1,800,000.
+    """
 
     energy_mj: int
     covered_ms: int
 
 
 def queries(hour_end: datetime) -> tuple[str, str]:
-    """Millijoules and minutes of GPU time of the hour before, by pod."""
+    """Return the queries of millijoules and minutes of GPU time of the hour before, by pod."""
     at = f"{_HOUR} @ {int(hour_end.timestamp())}"
     energy = f"sum by ({_BY}) (sum_over_time(({_POWER} / {_SHARING}){at})) * {_MINUTE_SECONDS}"
     covered = f"sum by ({_BY}) (sum_over_time((({_POWER} * 0 + 1) / {_SHARING}){at}))"
@@ -49,7 +51,9 @@ def queries(hour_end: datetime) -> tuple[str, str]:
 def by_pod(
     energy: Iterable[Sample], covered: Iterable[Sample]
 ) -> Mapping[tuple[str, str], PodEnergy]:
-    """By namespace and name. A pod without both figures, or with impossible ones, is left out."""
+    """Return the energy of pods by namespace and name. A pod without both figures, or with impossible ones, is left
+    out.
+    """
     millijoules, minutes = _sums(energy), _sums(covered)
     energy_by_pod = {}
     for pod, amount in millijoules.items():

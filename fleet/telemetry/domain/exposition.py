@@ -28,8 +28,8 @@ Sample = tuple[str, str, float]
 
 
 def samples(text: str) -> Iterator[Sample]:
-    """Name, labels as they are written, and value. The value is NaN, which is not known, where a line that begins
-    with a name has none that can be read; other lines are left out. One bad line takes no other with it.
+    """Yield name, labels as they are written, and value. The value is NaN, which means unknown, where a line that
+    begins with a name has none that can be read; other lines are left out. One bad line takes no other with it.
     """
     for line in text.split("\n"):
         if not line or line[0] == "#" or line.isspace():

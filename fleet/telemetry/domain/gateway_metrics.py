@@ -68,8 +68,8 @@ class NotMetrics(Exception):
 
 
 def parse_page(text: str) -> list[Sample]:
-    """The samples of a proxy's page that are read here, with `__name__`. Raises NotMetrics, also where one of them is
-    no count: without it the proxy would look as if it had started again.
+    """Return the samples of a proxy's page that are read here, with `__name__`. Raises NotMetrics, also if one of
+    them is no count: without it the proxy would look as if it had started again.
     """
     read: list[Sample] = []
     is_page = False
@@ -89,7 +89,7 @@ def parse_page(text: str) -> list[Sample]:
 
 
 def query_of(*, namespace: str, services: Iterable[str]) -> str:
-    """PromQL for the same samples of these Services, by the proxy that counted them."""
+    """Return the PromQL for the same samples of these Services, by the proxy that counted them."""
     names = "|".join(sorted(services))
     cluster = f'envoy_cluster_name=~"(.*[^a-z0-9-])?({names})([^a-z0-9-].*)?"'
     within = f'envoy_cluster_name=~"(.*[^a-z0-9-])?{namespace}([^a-z0-9-].*)?"'
@@ -104,7 +104,7 @@ def query_of(*, namespace: str, services: Iterable[str]) -> str:
 def passed(
     samples: Iterable[Sample], *, namespace: str, services: Iterable[str], proxy: str = ""
 ) -> dict[str, dict[str, Passed]]:
-    """Counts by Service and proxy; a Service that no proxy counts is left out.
+    """Return the counts by Service and proxy. A Service that no proxy counts is left out.
 
     `proxy` names the proxy whose page it is; else its `pod` or `instance` label does.
     """
@@ -135,8 +135,8 @@ def passed(
 
 
 def increase(before: PassedByProxy, after: PassedByProxy) -> Passed:
-    """What passed between two readings. A proxy that is new has its first reading as its start; one that
-    was restarted counts from zero.
+    """Return what passed between two readings. The first reading of a new proxy is its start; a restarted proxy
+    counts from zero.
     """
     requests = lost = 0
     for proxy, now in after.items():
@@ -151,7 +151,7 @@ def increase(before: PassedByProxy, after: PassedByProxy) -> Passed:
 
 
 def merged(before: PassedByProxy, after: PassedByProxy) -> dict[str, Passed]:
-    """The starts of the next increase. A proxy that did not answer keeps its last counts."""
+    """Return the starts of the next increase. A proxy that did not answer keeps its last counts."""
     kept = dict(before)
     for proxy, now in after.items():
         earlier = before.get(proxy, Passed())

@@ -13,14 +13,18 @@ Histogram = Mapping[float, int]
 
 
 def increase(before: Histogram, after: Histogram) -> Histogram:
-    """A restart of the server, or one with other bounds, counts from zero."""
+    """Return the increase of a histogram. A restart of the server, or a histogram with other bounds, counts from
+    zero.
+    """
     if before.keys() != after.keys() or any(after[bound] < before[bound] for bound in after):
         return after
     return {bound: count - before[bound] for bound, count in after.items()}
 
 
 def total(histograms: Iterable[Histogram]) -> Histogram:
-    """Those with other bounds than the first are left out: their sums would not be a histogram."""
+    """Sum the histograms that have the bounds of the first one. Those with other bounds are left out: the sum would
+    not be a histogram.
+    """
     result: Counter[float] = Counter()
     bounds: frozenset[float] | None = None
     for histogram in histograms:
@@ -31,8 +35,8 @@ def total(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def quantile(histogram: Histogram, part: float) -> float | None:
-    """Interpolated inside its bucket, as PromQL does; of the last bucket its lower bound. None without
-    observations.
+    """Return the quantile, interpolated inside its bucket as PromQL does; for the last bucket, its lower bound.
+    None without observations.
     """
     steps = [(0.0, 0), *sorted(histogram.items())]
     rank = part * steps[-1][1]
@@ -46,7 +50,7 @@ def quantile(histogram: Histogram, part: float) -> float | None:
 
 
 def to_json(histogram: Histogram | None) -> list[list[float | None]] | None:
-    """The infinite bound is null."""
+    """Return the histogram as JSON. The infinite bound is null."""
     if not histogram:
         return None
     return [[None if math.isinf(bound) else bound, n] for bound, n in histogram.items()]

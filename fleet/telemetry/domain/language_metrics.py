@@ -38,7 +38,7 @@ class NotLanguageMetrics(Exception):
 
 
 def server_of(text: str) -> MetricNames | None:
-    """The server whose metrics the text contains."""
+    """Return the server whose metrics the text contains."""
     return next((names for names in SERVERS if names.sign in text), None)
 
 
@@ -66,7 +66,7 @@ class LanguagePage:
 
     @property
     def counters(self) -> Counters:
-        """Requests, their times and tokens, as the language model's own server counts them."""
+        """The requests, their times and tokens, as the language model's own server counts them."""
         finished = self._count_finished()
         served = int(sum(n for reason, n in finished.items() if reason not in _NOT_SERVED))
         # A failed stream counts as an error of the engine only, a refused request as one of HTTP only.
@@ -84,7 +84,7 @@ class LanguagePage:
 
     @property
     def tokens(self) -> Counters:
-        """Tokens alone, without requests: Triton counts those itself."""
+        """The tokens alone, without requests: Triton counts those itself."""
         names = self._names
         return Counters(
             prompt_tokens=int(self._sums[names.prompt_tokens]),
@@ -106,7 +106,7 @@ class LanguagePage:
 
     @property
     def kv_cache_usage(self) -> float | None:
-        """0..1, of the fullest engine: the one that preempts first."""
+        """The KV cache usage, 0..1, of the fullest engine: the one that preempts first."""
         for name in self._names.cache_usage:
             known = [n for n in self._groups.get(name, {}).values() if exposition.is_known(n)]
             if known:
@@ -115,7 +115,7 @@ class LanguagePage:
 
     @property
     def first_token_times(self) -> Histogram | None:
-        """Seconds until the first token; None where the server has no such histogram."""
+        """The seconds until the first token. None if the server has no such histogram."""
         return dict(sorted(self._first_tokens.items())) or None
 
     def _gauge(self, name: str) -> int | None:
@@ -142,7 +142,7 @@ class LanguagePage:
         return name.removeprefix(LATER_TENSORRT_LLM) if is_later else name
 
     def _count_finished(self) -> dict[str, float]:
-        """Finished requests by their reason."""
+        """Count the finished requests by their reason."""
         finished: dict[str, float] = defaultdict(float)
         for labels, value in self._groups.get(self._names.finished, {}).items():
             finished[dict(labels).get("finished_reason", "")] += value
@@ -162,7 +162,7 @@ class LanguagePage:
         return not path or labels.get(path, "").startswith(_API)
 
     def _count_first_tokens(self) -> dict[float, int]:
-        """Cumulative counts by bound. Raises ValueError for a bucket without a bound or count."""
+        """Return the cumulative counts by bound. Raises ValueError for a bucket without a bound or count."""
         counts: dict[float, int] = defaultdict(int)
         for name in self._names.first_token:
             for labels, value in self._groups.get(f"{name}_bucket", {}).items():
@@ -185,7 +185,7 @@ class LanguagePage:
 
 
 def _names_read(names: MetricNames) -> Iterator[str]:
-    """Names of samples without `_total`."""
+    """Return the names of samples without `_total`."""
     yield from (names.finished, names.responses.name, names.preemptions)
     yield from (names.prompt_tokens, names.generation_tokens, names.running, names.waiting)
     yield from (*names.cache_usage, *names.compute)

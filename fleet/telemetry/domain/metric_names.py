@@ -24,9 +24,9 @@ class Responses:
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """Of one server. `first_token`, `later_token`, `whole_request` and `queue` are histograms in seconds,
-    `compute` are sums in seconds, `cache_usage` is 0..1. `sign` is in each of its pages. An empty name is of
-    something that it does not count.
+    """The metric names of one server. `first_token`, `later_token`, `whole_request` and `queue` are histograms in
+    seconds, `compute` are sums in seconds, `cache_usage` is 0..1. `sign` is in each of its pages. An empty name
+    means that the server does not count it.
     """
 
     server: str
@@ -112,7 +112,7 @@ SERVERS: Final = (VLLM, SGLANG, TENSORRT_LLM)
 
 
 def sample_names(names: MetricNames) -> frozenset[str]:
-    """All samples that are read of a server's page, as they are called there."""
+    """Return all samples that are read of a server's page, as they are called there."""
     compute = (name for name in names.compute if not name.endswith("_sum"))
     counters = (
         *(names.finished, names.responses.name, names.preemptions),

@@ -29,7 +29,7 @@ def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
 
 
 def _numbers(reading: Reading) -> Iterable[float]:
-    """Its counters, of which all must be known."""
+    """Return the counters of a reading, all of which must be known."""
     times = (reading.first_token_times or {}).values()
     return (*(getattr(reading.counters, name) for name in COUNTER_NAMES), *times)
 

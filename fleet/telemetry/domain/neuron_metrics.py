@@ -1,4 +1,5 @@
-"""What neuron-monitor reports of a node, in the page of its Prometheus script (neuron-monitor-prometheus.py).
+"""The metrics of a node that neuron-monitor reports, in the page of its Prometheus script
+(neuron-monitor-prometheus.py).
 
 Series exist while a process has the core or memory: a page without them is that of a node on which nothing runs.
 """
@@ -25,13 +26,15 @@ class NotNeuron(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NeuronUse:
-    """`busy_cores` is the sum of the cores' utilisation, each 0 to 1; memory is that of the devices."""
+    """The use of a node's Neuron devices. `busy_cores` is the sum of the cores' utilisation, each 0 to 1; memory is
+    that of the devices.
+    """
 
     busy_cores: float
     memory_mib: int
 
     def utilisation(self, cores: int) -> float | None:
-        """Of all cores of the node, 0 to 1. None: their number is not known."""
+        """Return the utilisation of all cores of the node, 0 to 1. None if their number is unknown."""
         return min(self.busy_cores / cores, 1.0) if cores else None
 
 

@@ -30,14 +30,14 @@ _ESCAPED: Final = {ord("\\"): r"\\", ord('"'): r"\"", ord("\n"): r"\n"}
 
 @dataclass(frozen=True, slots=True)
 class ScrapedPage:
-    """`at` is the Unix time of the scrape."""
+    """A page that Prometheus scraped. `at` is the Unix time of the scrape."""
 
     at: float
     text: str
 
 
 def queries(namespaces: Collection[str]) -> list[str]:
-    """One for each family. Of Triton's summaries only the quantile that is read; others have no such label."""
+    """Return one query for each family. Of Triton's summaries only one quantile is read; others have no such label."""
     where = "|".join(map(_literal, sorted(namespaces)))
     quantile = f"|{_literal(triton_metrics.QUANTILE)}"
     return [
@@ -50,8 +50,8 @@ def queries(namespaces: Collection[str]) -> list[str]:
 def by_pod(
     series: Iterable[Series], pods: Collection[PodName]
 ) -> dict[PodName, tuple[ScrapedPage, ...]]:
-    """Of these pods, by the labels that the scrape gave: what a server says of itself may be another's name. The page
-    that was scraped last is first; a pod has several where several jobs scrape it.
+    """Return the pages of these pods, by the labels that the scrape gave: a server's own labels may name another
+    pod. The page that was scraped last is first; a pod has several if several jobs scrape it.
     """
     targets: dict[PodName, dict[tuple[str, ...], list[Series]]] = defaultdict(dict)
     for one in series:
@@ -67,8 +67,9 @@ def by_pod(
 
 
 def _page(series: list[Series]) -> ScrapedPage:
-    """Of the last scrape. Of the one before while the last has fewer series: half of it may not have arrived yet. What a
-    server does not export any more is missing from the next one too.
+    """Return the page of the last scrape. While the last has fewer series than the one before, return the one
+    before: half of the last may not have arrived yet. Series that a server no longer exports are missing from
+    the next scrape too.
     """
     last = max(one.values[-1][0] for one in series)
     earlier = [at for one in series for at, _ in one.values if at < last]
@@ -100,5 +101,5 @@ def _name(labels: Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """As a pattern inside double quotes of PromQL."""
+    """Escape text as a regular expression inside double quotes of PromQL."""
     return re.sub(r"([.\\+*?()|\[\]{}^$])", r"\\\\\1", text)

@@ -69,12 +69,12 @@ class TritonPage:
 
     @property
     def gpu_utilisation(self) -> float | None:
-        """Mean over the GPUs that the server sees, 0..1."""
+        """The mean utilisation of the GPUs that the server sees, 0..1."""
         return sum(self._gpus) / len(self._gpus) if self._gpus else None
 
     @property
     def gpu_memory_used_mib(self) -> int | None:
-        """Used memory of the fullest GPU that the server sees, including other processes."""
+        """The used memory of the fullest GPU that the server sees, including other processes."""
         return -(-int(max(self._gpu_memory)) // _MIB) if self._gpu_memory else None
 
     @property

@@ -21,7 +21,7 @@ from fleet.telemetry.selectors.requests import reading_of
 def blocks(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
 ) -> list[RequestCounts]:
-    """Counts of each block of `seconds` between two times that was observed, oldest first.
+    """Return the counts of each observed block of `seconds` between two times, oldest first.
 
     An increase counts in the block in which it was read.
     """
@@ -36,8 +36,8 @@ def blocks(
 def slots(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
 ) -> list[list[Counters]]:
-    """Increases of each pod of the workload in slots of so many seconds, from the first slot that any
-    of them was read in.
+    """Return the increases of each pod of the workload in slots of `seconds`, from the first slot that any of them
+    was read in.
     """
     count = int((until - since).total_seconds()) // seconds
     series = []
@@ -53,7 +53,7 @@ def slots(
 
 
 def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Counters]:
-    """What all pods of the workload counted in each whole minute that was read, oldest first."""
+    """Return the counters of the workload, over all its pods, for each whole minute that was read, oldest first."""
     rows = WorkloadMinute.objects.filter(
         workload__cluster_id=key.cluster_id,
         workload__namespace=key.namespace,
@@ -68,7 +68,7 @@ def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Count
 def _increases(
     cluster_id: int, namespace: str, name: str, since: datetime, until: datetime
 ) -> list[list[Increase]]:
-    """Of each pod."""
+    """Return the increases of each pod."""
     samples = MetricSample.objects.filter(
         pod__cluster_id=cluster_id,
         pod__namespace=namespace,

@@ -9,7 +9,7 @@ from fleet.telemetry.domain.counters import LONGEST_GAP
 
 
 def problem_of(*, cluster_id: int, now: datetime) -> str:
-    """Why they are not counted now; empty while they are."""
+    """Return why callers are not counted now. Empty while they are."""
     row = CallerReading.objects.filter(cluster_id=cluster_id).first()
     if row is None:
         return "The gateway was not read yet"

@@ -17,7 +17,9 @@ _KSERVE_WORKER = "-predictor-worker"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of `ready` pods, `read` gave their metrics. `serving` also counts those that became ready since."""
+    """The coverage of a workload's metrics: `read` of `ready` pods gave them. `serving` also counts the pods that
+    became ready since.
+    """
 
     read: int
     ready: int
@@ -29,8 +31,8 @@ class Coverage:
 
 
 def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
-    """Readings of the last `within`. A pod that became ready later than that may not have been read
-    yet, so it is only among those that serve.
+    """Return the coverage of the readings of the last `within`. A pod that became ready later than that may not
+    have been read yet, so it is only among those that serve.
     """
     since = clock.now() - within
     pods = Pod.objects.filter(

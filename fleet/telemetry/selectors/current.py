@@ -31,7 +31,7 @@ class WorkloadKey:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Sums over the minutes since `since`. A missing Traffic means not known, not idle."""
+    """The traffic since `since`, as sums over the minutes. A missing Traffic means unknown, not idle."""
 
     since: datetime
     success: int
@@ -41,8 +41,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedGpus:
-    """`usd_per_hour_amount` is None if the price of any node is not known. `ending` is the part of it that ends by
-    itself.
+    """The GPUs that are held now, and their price. `usd_per_hour_amount` is None if the price of any node is not
+    known. `ending` is the part of it that ends by itself.
     """
 
     gpus: Decimal
@@ -98,19 +98,19 @@ def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
 
 
 def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
-    """GPUs that the teams' pods hold now, including pods of unregistered workloads."""
+    """Return the GPUs that the teams' pods hold now, including pods of unregistered workloads."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return _allocated_by(leases).get((), AllocatedGpus(Decimal(0), Decimal(0)))
 
 
 def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
-    """As allocated_to_teams, by team; teams that hold none are left out."""
+    """Return the allocated GPUs by team slug, as `allocated_to_teams` does. Teams that hold none are left out."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return {team: gpus for (team,), gpus in _allocated_by(leases, "team_slug").items()}
 
 
 def all_gpus() -> AllocatedGpus:
-    """Every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
+    """Return every GPU of every current node, allocated or idle: the sum of the ledger's rows."""
     kinds = list(
         Node.objects.filter(gone_at=None, gpu_count__gt=0)
         .values_list(
@@ -133,7 +133,7 @@ def all_gpus() -> AllocatedGpus:
 
 
 def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
-    """Oldest first, without the minutes in which nothing was observed."""
+    """Return the minutes of a team, oldest first, without those in which nothing was observed."""
     rows = (
         WorkloadMinute.objects.filter(
             workload__team__slug=team_slug,
@@ -152,7 +152,9 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
 
 
 def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ...], AllocatedGpus]:
-    """By these columns. The database adds up the shares on nodes of one kind: they have one price."""
+    """Group the allocated GPUs by these columns. The database adds up the shares on nodes of one kind, which have
+    one price.
+    """
     kinds = list(
         leases.values_list(
             *names,

@@ -17,7 +17,7 @@ _DAY = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class DayTraffic:
-    """`seconds` are those of the minutes in which a pod was read."""
+    """The traffic of a day. `seconds` are those of the minutes in which a pod was read."""
 
     requests: int
     failures: int
@@ -29,7 +29,9 @@ class DayTraffic:
 
 
 def last_day(*, cluster_id: int, namespace: str, names: Sequence[str]) -> DayTraffic | None:
-    """Of these workloads together; None when they were not read or got no request."""
+    """Return the traffic of these workloads together in the last 24 hours. None if they were not read or got no
+    request.
+    """
     row = WorkloadMinute.objects.filter(
         workload__cluster_id=cluster_id,
         workload__namespace=namespace,

@@ -23,7 +23,9 @@ _SUMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTraffic:
-    """`seconds`: of the minutes in which a pod was read; of a whole hour 3600. `observed_ms` is pod time."""
+    """The traffic of a workload. `seconds` are those of the minutes in which a pod was read; 3600 for a whole hour.
+    `observed_ms` is pod time.
+    """
 
     seconds: int
     success: int
@@ -41,7 +43,7 @@ class WorkloadKey:
 
 
 def find(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
-    """Ids of the workloads that fleet knows."""
+    """Find the ids of the workloads that fleet knows."""
     rows = Workload.objects.filter(
         namespace__in={key.namespace for key in keys}, name__in={key.name for key in keys}
     ).values_list("cluster_id", "namespace", "name", "pk")
@@ -52,7 +54,9 @@ def find(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
 def by_hour(
     workload_ids: Collection[int], *, start: datetime, hours: int
 ) -> Mapping[int, Mapping[int, WorkloadTraffic]]:
-    """By workload, then by the index of the hour from `start`; hours that nobody read are left out."""
+    """Return the traffic by workload id, then by the index of the hour from `start`. Hours without readings are
+    left out.
+    """
     rows = WorkloadHour.objects.filter(
         workload_id__in=workload_ids,
         start__gte=start,
@@ -67,7 +71,7 @@ def by_hour(
 
 
 def since(workload_ids: Collection[int], *, start: datetime) -> Mapping[int, WorkloadTraffic]:
-    """By workload, of the minutes from `start` on."""
+    """Return the traffic by workload id, over the minutes from `start` on."""
     rows = (
         WorkloadMinute.objects.filter(
             workload_id__in=workload_ids, start__gte=minute_of(start), observed_ms__gt=0

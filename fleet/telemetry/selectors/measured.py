@@ -35,14 +35,18 @@ class Stood:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPeak:
-    """`since` is when the workload was registered for the revision of which it was measured."""
+    """The highest GPU memory use of a workload. `since` is when the workload was registered for the revision of
+    which it was measured.
+    """
 
     mib: int
     since: datetime
 
 
 def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, MemoryPeak]:
-    """The highest memory use of a GPU that a pod of the workload had to itself; not measured: left out."""
+    """Return the highest memory use of a GPU that a pod of the workload had to itself. Workloads without a
+    measurement are left out.
+    """
     if not keys:
         return {}
     rows = Workload.objects.filter(
@@ -53,7 +57,7 @@ def memory_peaks(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, MemoryPeak]
 
 
 def busy_us_per_inference(stood: Collection[Stood]) -> int | None:
-    """GPU time of one inference over the last 30 days; None when too little was observed."""
+    """Return the GPU time of one inference over the last 30 days. None if too little was observed."""
     if not stood:
         return None
     rows = WorkloadHour.objects.filter(
@@ -68,7 +72,7 @@ def busy_us_per_inference(stood: Collection[Stood]) -> int | None:
 
 
 def start_seconds(stood: Collection[Stood]) -> list[int]:
-    """Seconds from creation to ready of the latest pods, including the wait for a node."""
+    """Return the seconds from creation to ready of the latest pods, including the wait for a node."""
     if not stood:
         return []
     rows = Pod.objects.filter(
@@ -81,7 +85,9 @@ def start_seconds(stood: Collection[Stood]) -> list[int]:
 def _any_of(
     stood: Collection[Stood], prefix: str = "", *, began: str = "", lasts: timedelta = timedelta()
 ) -> Q:
-    """Of these workloads, and whole within their times. Without any it is true of every row."""
+    """Return a condition that matches rows of these workloads that are entirely within their times. Matches every
+    row if there are none.
+    """
     matches = Q()
     names: dict[tuple[int, str], list[str]] = {}
     for one in stood:

@@ -12,7 +12,7 @@ from fleet.models import GpuLease, MetricSample, Pod, WorkloadHour
 
 
 def queues(workload_ids: Collection[int], *, since: datetime) -> dict[int, tuple[int, float, int]]:
-    """Lowest and mean number of waiting requests of a pod, and the number of readings."""
+    """Return the lowest and mean number of waiting requests of a pod, and the number of readings."""
     rows = (
         MetricSample.objects.filter(
             at__gte=since, pod__workload_id__in=workload_ids, pending_requests__isnull=False
@@ -25,8 +25,8 @@ def queues(workload_ids: Collection[int], *, since: datetime) -> dict[int, tuple
 
 
 def memory(workload_ids: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Peak and size of the GPU in MiB, of workloads whose peak was measured. A peak above the size was measured on a
-    larger GPU and says nothing of this one.
+    """Return the peak and size of the GPU in MiB, of workloads whose peak was measured. A peak above the size was
+    measured on a larger GPU and says nothing about this one.
     """
     rows = (
         Pod.objects.filter(
@@ -55,7 +55,7 @@ def held_gpus(workload_ids: Collection[int]) -> dict[int, float]:
 def busy(
     workload_ids: Collection[int], *, start: datetime, end: datetime
 ) -> dict[int, tuple[int, float]]:
-    """Hours in which a pod was read for half an hour at least, and the part of that time a GPU was busy."""
+    """Return the hours in which a pod was read for half an hour at least, and the part of that time a GPU was busy."""
     rows = (
         WorkloadHour.objects.filter(
             workload_id__in=workload_ids,

@@ -21,8 +21,8 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True, slots=True)
 class ReadingSum:
-    """`labels` of the workloads in the requested order; empty where the sum is of a team. `cluster_name`
-    is empty where it is not.
+    """A sum of readings. `labels` are those of the workloads in the requested order, empty for the sum of a team.
+    `cluster_name` is empty otherwise.
     """
 
     team_slug: str
@@ -43,7 +43,7 @@ class ReadingSum:
 def of_teams(
     *, start: datetime, end: datetime, team_slugs: Collection[str] | None
 ) -> Iterator[ReadingSum]:
-    """By team and cluster; one may come several times."""
+    """Yield the sums by team and cluster. A pair may come several times."""
     cut = _cut(start, end)
     sums: list[QuerySet[Any]] = []
     if cut.days:
@@ -71,8 +71,8 @@ def of_workloads(
     models: Collection[str] = (),
     deployments: Collection[str] = (),
 ) -> Iterator[ReadingSum]:
-    """By team and these labels of the workload; one may come several times. With models or deployments:
-    of the workloads that serve them.
+    """Yield the sums by team and these labels of the workload. A group may come several times. Models or
+    deployments limit them to the workloads that serve them.
     """
     cut = _cut(start, end)
     days, spans = cut.days, [*cut.summed_spans, *cut.spans]
@@ -156,7 +156,9 @@ def _cut(start: datetime, end: datetime) -> _Cut:
 
 
 def _of_days(days: list[date]) -> Q:
-    """As ranges: by a list of days PostgreSQL reads all days of a workload."""
+    """Return a condition that matches these days as ranges: given a list of days, PostgreSQL reads all days of a
+    workload.
+    """
     ranges: list[tuple[date, date]] = []
     for day in days:
         if ranges and ranges[-1][1] + _DAY == day:

@@ -1,4 +1,4 @@
-"""What some pods counted in a period, as sums."""
+"""The sums of what some pods counted in a period."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.telemetry.domain.histograms import Histogram
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """`observed_ms` is pod time; 0 with 0 requests means not known, not idle.
+    """The request counts of some pods. `observed_ms` is pod time; 0 with 0 requests means not known, not idle.
 
     Of the pod time, `busy_ms` were spent executing. The sums of durations are over successes.
     """
@@ -42,7 +42,7 @@ class RequestCounts:
 def counts_of(
     observed: Sequence[Increase], *, latest_at: datetime | None, begins_at: datetime | None
 ) -> RequestCounts:
-    """Of increases that may be those of several pods."""
+    """Sum increases, which may be those of several pods."""
     counters = total(observed)
     times = [increase.first_token_times for increase in observed if increase.first_token_times]
     return RequestCounts(

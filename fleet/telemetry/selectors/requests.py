@@ -64,7 +64,7 @@ ObservedPod = tuple[PodReadings, list[Increase]]
 
 
 def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime) -> RequestCounts:
-    """Requests to the workload's current and former pods after `since`."""
+    """Count the requests to the workload's current and former pods after `since`."""
     pods = _readings(cluster_id, namespace, [name], since)
     pod_increases = [increase for pod in pods for increase in _increases_since(pod, since)]
     latest = [reading.at for pod in pods for reading in pod.readings if reading.at >= since]
@@ -78,7 +78,7 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
 def stats(
     *, cluster_id: int, namespace: str, names: Sequence[str], seconds: int = 300
 ) -> ServingStats | None:
-    """Statistics over the last `seconds`; None when no pod of these workloads was read in that time."""
+    """Return the statistics over the last `seconds`. None if no pod of these workloads was read in that time."""
     now = clock.now()
     since = now - timedelta(seconds=seconds)
     pods = _readings(cluster_id, namespace, names, since)
@@ -121,7 +121,9 @@ def stats(
 def _language_stats(
     observed_pods: Sequence[ObservedPod], counters: Counters, current: Sequence[Reading]
 ) -> LanguageStats | None:
-    """None where no pod ever generated a token and none is a language model's own server."""
+    """Return the statistics of language models. None if no pod ever generated a token and none runs a language
+    model's own server.
+    """
     used = [reading.kv_cache_usage for reading in current if reading.kv_cache_usage is not None]
     running = [r.running_requests for r in current if r.running_requests is not None]
     last = [pod.readings[-1] for pod, _ in observed_pods]
@@ -151,7 +153,7 @@ def series(
     start: datetime,
     end: datetime | None = None,
 ) -> list[MinutePoint]:
-    """One point for each observed minute; minutes without a point are not known."""
+    """Return one point for each observed minute. Minutes without a point are unknown."""
     now = clock.now()
     rows = (
         WorkloadMinute.objects.filter(
@@ -211,7 +213,7 @@ def _samples(cluster_id: int, namespace: str, names: Sequence[str]) -> QuerySet[
 def _readings(
     cluster_id: int, namespace: str, names: Sequence[str], since: datetime
 ) -> list[PodReadings]:
-    """Readings since `since`, with the last one before it, from which increases start."""
+    """Return the readings since `since`, with the last one before it, from which increases start."""
     samples = _samples(cluster_id, namespace, names).filter(at__gte=since - LONGEST_GAP)
     by_pod: dict[int, PodReadings] = {}
     for sample in samples.select_related("pod").order_by("pod_id", "at"):

@@ -45,7 +45,9 @@ def without_errors(workload_ids: Collection[int], *, start: datetime) -> list[Mi
 def first_token_within(
     workload_ids: Collection[int], *, start: datetime, threshold_ms: Mapping[int, int]
 ) -> list[MinuteCount]:
-    """By the histogram of each pod, `threshold_ms` by workload."""
+    """Count the requests per minute, and as bad those whose first token came after the `threshold_ms` of their
+    workload, by the histogram of each pod.
+    """
 
     def judge_with(limit_ms: int) -> Judge:
         return lambda _, increase: _slow_tokens(increase, limit_ms)
@@ -56,7 +58,9 @@ def first_token_within(
 def p95_within(
     workload_ids: Collection[int], *, start: datetime, threshold_ms: Mapping[int, int]
 ) -> list[MinuteCount]:
-    """All requests of a reading count as bad when its p95 is above the limit: a summary has no counts."""
+    """Count the requests per minute. All requests of a reading count as bad if its p95 is above the limit: a
+    summary has no counts.
+    """
 
     def judge_with(limit_ms: int) -> Judge:
         return lambda reading, increase: _in_slow_reading(reading, increase, limit_ms)
@@ -65,7 +69,7 @@ def p95_within(
 
 
 def slow_tokens(times: Histogram, limit_ms: int) -> tuple[int, int]:
-    """Requests, and those whose first token came later than the largest bound within the limit."""
+    """Count the requests, and those whose first token came later than the largest bound within the limit."""
     total = max(times.values(), default=0)
     within = [count for bound, count in times.items() if bound * 1000 <= limit_ms]
     return total, total - max(within, default=0)

@@ -26,7 +26,7 @@ _REQUESTS = F("request_success") + F("request_failure")
 
 @dataclass(frozen=True, slots=True)
 class WarmUpCounts:
-    """What pods counted while they warmed up."""
+    """The counts of pods while they warmed up."""
 
     counters: Counters
     busy_ms: int
@@ -36,7 +36,7 @@ class WarmUpCounts:
 def first_requests(
     key: WorkloadKey, *, since: datetime, known: Collection[int]
 ) -> dict[int, datetime]:
-    """When the pods that are not `known` yet first counted a request after `since`."""
+    """Return when the pods that are not `known` yet first counted a request after `since`."""
     samples = _samples(key).exclude(pod_id__in=known)
     before = (
         MetricSample.objects.filter(pod=OuterRef("pod"), at__lt=since)
@@ -54,7 +54,7 @@ def first_requests(
 def counts_until(
     key: WorkloadKey, *, since: datetime, until: Mapping[int, datetime]
 ) -> WarmUpCounts:
-    """What each of the pods counted after `since` and before its time."""
+    """Sum what each of the pods counted after `since` and before its time in `until`."""
     warming = {pod_id: at for pod_id, at in until.items() if at >= since}
     samples = _samples(key).filter(pod_id__in=warming, at__gte=since - LONGEST_GAP)
     by_pod: dict[int, list[MetricSample]] = {}

@@ -40,8 +40,8 @@ _NOT_COUNTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CountedDeployment:
-    """`callers` by the client that the gateway names: keys of one caller count together. `new_clients` got
-    their keys a moment ago.
+    """A deployment whose callers are counted. `callers` by the client that the gateway names: keys of one caller
+    count together. `new_clients` got their keys a moment ago.
     """
 
     team_slug: str
@@ -53,8 +53,8 @@ class CountedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of all proxies of a cluster. `counts_all`: a caller without a counter sent nothing. `is_passing`: the
-    same source may answer the next time.
+    """A reading of all proxies of a cluster. `counts_all` means that a caller without a counter sent nothing.
+    `is_passing` means that the same source may answer the next time.
     """
 
     began_at: datetime
@@ -131,8 +131,8 @@ def _name_of(proxy: Proxy) -> str:
 def record(
     *, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]
 ) -> dict[Client, int]:
-    """Idempotent: a reading that overlaps the last one in time is discarded, because it may be the older.
-    Returns tokens by client.
+    """Record a reading. A reading that overlaps the last one in time is discarded, because it may be the older; so
+    it is idempotent. Returns tokens by client.
     """
     with transaction.atomic():
         CallerReading.objects.get_or_create(cluster_id=cluster_id)
@@ -176,7 +176,7 @@ def _last_counts(cluster_id: int) -> dict[Counter, int]:
 
 
 def _of_callers(counts: Counts, deployments: Iterable[CountedDeployment]) -> dict[Counter, int]:
-    """Without the routes of others, and without clients that have no key for the route."""
+    """Drop the counters of other routes, and of clients that have no key for the route."""
     callers = {(item.namespace, item.name): item.callers for item in deployments}
     return {
         counter: value
@@ -195,7 +195,7 @@ def _observed_ms(before: datetime | None, after: datetime) -> int:
 def _by_caller(
     increased: Counts, deployments: Iterable[CountedDeployment], *, counts_all: bool
 ) -> dict[_Caller, int]:
-    """With an empty caller for each deployment whose callers were counted."""
+    """Sum the requests by caller, with an empty caller for each deployment whose callers were counted."""
     by_place: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for counter, requests in increased.items():
         if counter.is_of_tokens:

@@ -49,7 +49,7 @@ def sum_up_finished() -> list[date]:
 
 
 def sum_up_running() -> bool:
-    """Of this day, the hours that are final. False when they are summed up already."""
+    """Sum up the final hours of the current day. False if none is final or they are summed up already."""
     until = hour_of((clock.now() - _FINAL_AFTER).astimezone(UTC))
     day = until.date()
     is_done = SummedDay.objects.filter(Q(until=None) | Q(until__gte=until), day=day).exists()
@@ -57,7 +57,9 @@ def sum_up_running() -> bool:
 
 
 def forget(*, start: datetime) -> None:
-    """Hours from then on were written late: their days are read by the hour until summed up anew."""
+    """Forget the sums of days from `start` on, whose hours were written late: they are read by the hour until
+    summed up again.
+    """
     with transaction.atomic():
         for model in (SummedDay, WorkloadDay, TeamUsageDay):
             model.objects.filter(day__gte=start.astimezone(UTC).date()).delete()
@@ -65,7 +67,7 @@ def forget(*, start: datetime) -> None:
 
 
 def _sum_up(day: date, until: datetime | None = None) -> bool:
-    """False when another worker did so first. `until` None: the whole day."""
+    """Sum up a day until `until`; None means the whole day. Returns False if another worker did so first."""
     start = _midnight(day)
     end = until or start + _DAY
     hours = WorkloadHour.objects.filter(start__gte=start, start__lt=end).order_by()
@@ -90,7 +92,7 @@ def _sum_up(day: date, until: datetime | None = None) -> bool:
 def _store(
     model: type[UsageSum], hours: QuerySet[WorkloadHour], names: Mapping[str, F], **of_all: Any
 ) -> None:
-    """The sums of the hours for each group of `names`, which are columns of the model."""
+    """Store the sums of the hours for each group of `names`, which are columns of the model."""
     rows = hours.values(**{f"_{name}": one for name, one in names.items()})
     sums: Iterable[Any] = rows.annotate(**{f"_{name}": one for name, one in _SUMS.items()})
     columns = [*names, *_SUMS]

@@ -44,7 +44,7 @@ def read_due() -> list[datetime]:
 
 
 def _due(cluster: Cluster, now: datetime) -> list[datetime]:
-    """The oldest first."""
+    """Return the hours that are due, oldest first."""
     last = hour_of(now - READ_AFTER)
     first = max(last - TRIED_FOR, hour_of(cluster.created_at))
     done = set(
@@ -57,7 +57,7 @@ def _due(cluster: Cluster, now: datetime) -> list[datetime]:
 
 
 def _ask(cluster: Cluster, hour: datetime) -> Mapping[tuple[str, str], PodEnergy] | None:
-    """None: not known this time. Without dcgm-exporter there are no pods in it."""
+    """Query the energy of pods in an hour. None if it is unknown this time. Empty without dcgm-exporter."""
     results = prometheus.query(cluster_id=cluster.pk, queries=energy.queries(hour + HOUR))
     samples = []
     for result in results:
@@ -70,7 +70,7 @@ def _ask(cluster: Cluster, hour: datetime) -> Mapping[tuple[str, str], PodEnergy
 
 
 def _write(cluster: Cluster, hour: datetime, found: Mapping[tuple[str, str], PodEnergy]) -> bool:
-    """False when another worker did so first."""
+    """Write the energy of an hour. Returns False if another worker did so first."""
     rows = _rows(cluster, hour, found)
     try:
         with transaction.atomic():
@@ -92,7 +92,7 @@ def _write(cluster: Cluster, hour: datetime, found: Mapping[tuple[str, str], Pod
 def _rows(
     cluster: Cluster, hour: datetime, found: Mapping[tuple[str, str], PodEnergy]
 ) -> list[WorkloadHour]:
-    """Of pods that are not the portal's there are none."""
+    """Return the rows of workloads with the measured energy. Pods that are not the portal's have none."""
     existed = Q(gone_at=None) | Q(gone_at__gt=hour)
     pods = Pod.objects.filter(
         existed,

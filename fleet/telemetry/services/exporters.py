@@ -26,7 +26,9 @@ class Exporter:
 def list_exporters(
     client: KubeClient, labels: Iterable[Mapping[str, str]], *, port: int
 ) -> list[Exporter]:
-    """Running pods with any of the labels. `port` is used where no container port is named metrics. Raises ClusterError."""
+    """List the exporters: running pods with any of the labels. `port` is used if no container port is named
+    metrics. Raises ClusterError.
+    """
     pods = [pod for each in labels for pod in client.list_all(POD, labels=each).items]
     by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
     return [
@@ -42,7 +44,7 @@ def read_page(client: KubeClient, exporter: Exporter, path: str = "metrics") -> 
 
 
 def read_each(exporters: list[Exporter], read: Callable[[Exporter], Page]) -> list[Page]:
-    """In the order of the exporters."""
+    """Read the pages of the exporters concurrently, in the order of the exporters."""
     if not exporters:
         return []
     with ThreadPoolExecutor(min(_THREADS, len(exporters))) as pool:

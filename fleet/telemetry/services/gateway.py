@@ -25,8 +25,8 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class GatewayReading:
-    """`counts` by Service and proxy. `problem` says why there are none; with `is_countable` False
-    because nothing counts there, else because it could not be read this time.
+    """A reading of a gateway's metrics. `counts` by Service and proxy. `problem` says why there are none; with
+    `is_countable` False because nothing counts there, else because it could not be read this time.
     """
 
     counts: Mapping[str, Mapping[str, Passed]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class GatewayReading:
 
 
 def read(*, cluster_id: int, namespace: str, services: Collection[str]) -> GatewayReading:
-    """Makes network calls: run it outside transactions."""
+    """Read the metrics of the gateway. Makes network calls: run it outside transactions."""
     cluster = Cluster.objects.get(pk=cluster_id)
     reading = _read_proxies(cluster, namespace, services)
     if reading.counts or not cluster.prometheus_url:

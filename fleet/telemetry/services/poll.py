@@ -53,7 +53,7 @@ def poll(*, workload_ids: Collection[int] | None = None) -> int:
 
 
 def read_all(targets: Sequence[Target]) -> list[tuple[Target, Reading]]:
-    """Those that answered, with what they said."""
+    """Read the targets concurrently, and return those that answered with their readings."""
     if not targets:
         return []
     with ThreadPoolExecutor(min(_THREADS, len(targets))) as pool:

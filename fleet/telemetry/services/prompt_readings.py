@@ -11,7 +11,9 @@ _sources: list[Source] = []
 
 
 def register(source: Source) -> None:
-    """`source(cluster_ids)` names workloads of these clusters. Registering twice has no effect."""
+    """Register a source: `source(cluster_ids)` names workloads of these clusters. Registering it twice has no
+    effect.
+    """
     if source not in _sources:
         _sources.append(source)
 

@@ -55,8 +55,9 @@ def roll_up(*, workload_ids: Collection[int], at: datetime) -> None:
 
 
 def _starts(workload_ids: Collection[int], at: datetime) -> dict[datetime, list[int]]:
-    """From when each workload is rolled up: from the minute before the last that was. A run that failed left
-    nothing after that one; and a run that takes longer than this one writes its readings within a minute.
+    """Return the workloads by the time from which they are rolled up: the minute before their last one. A failed
+    run left nothing after that minute, and a run that takes longer than this one writes its readings within a
+    minute.
     """
     first = minute_of(at - _LOOK_BACK)
     rows = WorkloadMinute.objects.filter(workload__in=workload_ids, start__gt=first)
@@ -92,7 +93,7 @@ def thin(*, at: datetime | None = None) -> int:
 
 
 def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, list[Reading]]:
-    """Of each pod from `start` on, with the last one before."""
+    """Return the readings of each pod from `start` on, with the last one before."""
     samples = MetricSample.objects.filter(pod__workload__in=workload_ids, at__gte=start)
     before = MetricSample.objects.filter(
         pod=OuterRef("pk"), at__lt=start, at__gte=start - LONGEST_GAP

@@ -37,7 +37,7 @@ _MOST_BEHIND: Final = timedelta(minutes=4)
 
 @dataclass(frozen=True, slots=True)
 class ClusterTargets:
-    """Of one cluster, those that its Prometheus is asked for; `prompt` more are read directly at each poll."""
+    """The targets of one cluster to query from its Prometheus. `prompt` more are read directly at each poll."""
 
     cluster: Cluster
     targets: Sequence[Target]
@@ -51,8 +51,8 @@ class Choice:
 
 
 def choose(targets: Sequence[Target]) -> Choice:
-    """Direct are pods of clusters without a Prometheus, those that Prometheus lacked when it was last queried, and those
-    of prompt workloads.
+    """Choose how to read the pods. Directly are read the pods of clusters without a Prometheus, those that
+    Prometheus lacked when it was last queried, and those of prompt workloads.
     """
     by_cluster: dict[int, list[Target]] = defaultdict(list)
     choice = Choice()
@@ -129,7 +129,9 @@ def _of_cluster(
 def _merged(
     results: Sequence[SeriesResult] | PrometheusError,
 ) -> tuple[list[Series], str]:
-    """All or nothing: a pod of which one family is missing would look as if its server had been restarted."""
+    """Merge the pages of all families, all or nothing: a pod of which one family is missing would look as if its
+    server had been restarted.
+    """
     if isinstance(results, PrometheusError):
         return [], results.message
     for warning in (warning for result in results for warning in result.warnings):
@@ -138,7 +140,9 @@ def _merged(
 
 
 def _clock_problem(pages: Mapping[PodName, Sequence[ScrapedPage]], now: datetime) -> str:
-    """By the pod in the middle: one that states times of its own is not the clock of Prometheus."""
+    """Describe the difference between the clocks of Prometheus and the portal, judged by the median pod: one pod
+    that states its own times is not the clock of Prometheus. Empty if there is no problem.
+    """
     times = sorted(_at(found[0]) for found in pages.values())
     middle = times[len(times) // 2] if times else now
     if middle > now + _MOST_AHEAD:
@@ -174,7 +178,9 @@ def _new_readings(
 def _read(
     target: Target, pages: Sequence[ScrapedPage], stored: Mapping[int, datetime]
 ) -> Reading | None:
-    """Of the newest page that is one of a model server: a sidecar may be scraped too."""
+    """Read the newest page that is one of a model server: a sidecar may be scraped too. None if it is stored
+    already, or if there is none.
+    """
     for page in pages:
         if target.pod_id in stored and _at(page) <= stored[target.pod_id]:
             return None

@@ -42,12 +42,14 @@ class Target:
 
     @property
     def is_of_workload(self) -> bool:
-        """False for a pod that still ends of an earlier revision with the name of its workload."""
+        """Whether the pod is of its workload's revision. False for one of an earlier revision with the same name
+        that still ends.
+        """
         return self.created_at > self.registered_at - _CLOCK_DIFFERENCE
 
 
 def list_targets(workload_ids: Collection[int] | None) -> list[Target]:
-    """Running pods of these workloads, or of all, on clusters that respond; by workload."""
+    """List the running pods of these workloads, or of all, on clusters that respond, by workload."""
     pods = Pod.objects.filter(
         phase="Running", gone_at=None, ended_at=None, workload__isnull=False
     ).select_related("workload", "cluster", "node")

@@ -49,7 +49,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What runs in this process beside the API, and how the API reaches the pods."""
+    """The parts that run in this process beside the API, and how the API reaches the pods."""
 
     access: PodAccess
     parts: Sequence[Part] = ()

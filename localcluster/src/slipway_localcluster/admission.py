@@ -1,4 +1,4 @@
-"""What the admission of an API server refuses of new pods: references to objects that do not exist."""
+"""The admission of new pods by an API server, which refuses references to objects that do not exist."""
 
 from slipway_localcluster.errors import Forbidden, JsonObject
 from slipway_localcluster.kinds import POD, SERVICE_ACCOUNT, Kind

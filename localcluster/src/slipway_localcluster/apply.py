@@ -29,7 +29,7 @@ def apply(
     *,
     force: bool,
 ) -> JsonObject:
-    """The object after `author` applies `applied`; `live` itself when nothing changes."""
+    """Return the object after `author` applies `applied`; `live` itself if nothing changes."""
     applied = without_nulls(applied)
     leaves = flatten(applied, topology)
     fields = frozenset(leaves)
@@ -92,7 +92,7 @@ def _suffix(manager: Manager) -> str:
 
 
 def merge(live: JsonObject, applied: JsonObject, topology: Topology) -> JsonObject:
-    """A new object: `applied` over `live`, lists by their keys."""
+    """Return a new object: `applied` over `live`, lists merged by their keys."""
     merged = dict(live)
     for name, value in applied.items():
         merged[name] = _merge(live.get(name), value, (name,), topology)
@@ -157,7 +157,7 @@ def _remove_path(
 
 
 def _locate(node: Any, element: str, done: Path, topology: Topology) -> Any:
-    """The key or position of a path element inside its parent; None where it is absent."""
+    """Return the key or position of a path element inside its parent. None if it is absent."""
     kind, _, rest = element.partition(":")
     if isinstance(node, dict):
         return rest if kind == "f" and rest in node else None

@@ -68,7 +68,7 @@ def patch(kind: Kind, live: JsonObject, document: Any, content_type: str) -> Jso
 
 
 def patched_part(kind: Kind, subresource: str, live: JsonObject, patched: JsonObject) -> JsonObject:
-    """The patched object without what this resource does not write: all but the status, or the status."""
+    """Return the patched object without what this resource does not write: all but the status, or the status."""
     if subresource == "status":
         return {**live, "metadata": patched["metadata"], "status": patched.get("status")}
     return {**patched, "status": live.get("status")} if kind.has_status else patched

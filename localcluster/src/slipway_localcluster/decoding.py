@@ -34,7 +34,7 @@ _GO_TYPES = {"array": "slice", "boolean": "bool", "integer": "int32", "number": 
 
 
 def require_applicable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
-    """For an object that is applied. Raises ApiError with status 500."""
+    """Require that an object can be applied. Raises ApiError with status 500."""
     reference = _reference(kind, obj)
     faults = list(_typed_faults(obj, schema, (), (), Topology(kind)))
     if faults:
@@ -52,7 +52,7 @@ def require_applicable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
 
 
 def require_decodable(kind: Kind, obj: JsonObject, schema: Schema) -> None:
-    """For an object that is sent whole. Raises BadRequest, or Invalid for a custom kind."""
+    """Require that an object that is sent whole can be decoded. Raises BadRequest, or Invalid for a custom kind."""
     parts = find_parts(obj, schema, "")
     type_faults = find_type_faults(parts)
     if kind.group not in NATIVE_GROUPS:

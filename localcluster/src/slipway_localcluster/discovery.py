@@ -25,7 +25,7 @@ VERSION: JsonObject = {
 
 
 def versions_by_group() -> dict[str, list[str]]:
-    """The served versions of each named group, without the core group."""
+    """Return the served versions of each named group, without the core group."""
     served: dict[str, list[str]] = {}
     for kind in KINDS:
         versions = served.setdefault(kind.group, [])

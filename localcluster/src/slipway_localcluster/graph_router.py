@@ -153,7 +153,7 @@ def _draw(steps: Sequence[Json]) -> Json:
 
 
 def post(url: str, body: bytes, headers: Headers = ()) -> Answer:
-    """POST as JSON, unless a header says what else it is. Raises Failed when there is no response."""
+    """Send a POST as JSON, unless a header says what else it is. Raises Failed if there is no response."""
     split = urlsplit(url)
     kind = http.client.HTTPSConnection if split.scheme == "https" else http.client.HTTPConnection
     connection = kind(split.netloc, timeout=_STEP_SECONDS)
@@ -204,14 +204,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.server.graph.answer(body, self._headers()))
 
     def _headers(self) -> list[tuple[str, str]]:
-        """Named as Go writes them, which ends a part at each hyphen."""
+        """Return the headers named as Go writes them, which ends a part at each hyphen."""
         return [
             ("-".join(map(str.capitalize, name.split("-"))), value)
             for name, value in self.headers.items()
         ]
 
     def _body(self) -> bytes | None:
-        """The body, chunked or not; None when it is too large."""
+        """Return the body, chunked or not. None if it is too large."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             length = int(self.headers.get("Content-Length") or 0)
             return self.rfile.read(length) if length <= _LARGEST_BODY else None

@@ -28,7 +28,7 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """`inferenceservices.serving.kserve.io`, or `pods` for the core group."""
+        """The resource's name: `inferenceservices.serving.kserve.io`, or `pods` for the core group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

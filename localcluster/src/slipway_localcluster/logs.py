@@ -16,7 +16,7 @@ OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """`at` is when it was noticed. The last line of a log may have no end yet."""
+    """A line of a log. `at` is when it was noticed. The last line of a log may have no end yet."""
 
     at: datetime
     text: str
@@ -26,10 +26,10 @@ class OpenLog(Protocol):
     """The log of one run of a container."""
 
     def lines(self) -> Sequence[LogLine]:
-        """All of them, also when their pod is gone."""
+        """Return all lines, also when their pod is gone."""
 
     def has_ended(self) -> bool:
-        """Nothing more is written: the pod is gone, or the container runs anew with another log."""
+        """Return whether nothing more is written: the pod is gone, or the container runs anew with another log."""
 
     def close(self) -> None: ...
 
@@ -95,7 +95,7 @@ def _too_small(name: str, value: int | None, least: int, detail: str) -> list[Ca
 
 
 class LogReader:
-    """What a request gets of a log that grows."""
+    """The part of a growing log that a request gets."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -104,11 +104,11 @@ class LogReader:
 
     @property
     def is_full(self) -> bool:
-        """No more may be sent."""
+        """Whether no more may be sent."""
         return self._left == 0
 
     def next(self, lines: Sequence[LogLine], *, is_last: bool) -> bytes:
-        """What is new since the call before. A line without its end waits, unless nothing follows."""
+        """Return what is new since the last call. A line without its end waits, unless nothing follows."""
         if self._read is None:
             tail = self._options.tail_lines
             self._read = 0 if tail is None else max(0, len(lines) - tail)

@@ -116,7 +116,7 @@ def _decode(node: Mapping[str, Any], path: Path) -> Iterator[Path]:
 
 
 def flatten(obj: Mapping[str, Any], topology: Topology) -> Leaves:
-    """Every ownable path of an object with its value."""
+    """Return every ownable path of an object with its value."""
     leaves: Leaves = {}
     for name, value in obj.items():
         if name not in ("apiVersion", "kind"):
@@ -141,7 +141,9 @@ def _flatten(value: Any, path: Path, names: Path, topology: Topology, leaves: Le
 
 
 def keyed_items(items: list[Any], keys: Keys, names: Path) -> dict[str, JsonObject]:
-    """Of items with the same key the last; decoding refuses them where they are applied."""
+    """Map items by key. The last of several items with the same key wins; decoding refuses them where they are
+    applied.
+    """
     return {key_element(item, keys, names): item for item in items}
 
 
@@ -151,7 +153,7 @@ def key_element(item: object, keys: Keys, names: Path) -> str:
 
 
 def as_field(path: Path) -> str:
-    """`.spec.containers[name="x"].image`, the notation of conflicts."""
+    """Format a path in the notation of conflicts: `.spec.containers[name="x"].image`, for example."""
     text = ""
     for element in path:
         kind, _, rest = element.partition(":")

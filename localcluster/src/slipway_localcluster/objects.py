@@ -13,7 +13,7 @@ _FIXED_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGra
 
 
 def timestamp(moment: datetime | None = None) -> str:
-    """The Kubernetes form of a time: UTC, whole seconds."""
+    """Format a time as Kubernetes does: UTC, whole seconds."""
     return (moment or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -32,7 +32,7 @@ def conflict(kind: Kind, name: str, reason: str) -> Conflict:
 
 
 def has_finalizers(obj: JsonObject) -> bool:
-    """True while finalizers keep a deleted object (a namespace also has some in its spec)."""
+    """Return whether finalizers keep a deleted object (a namespace also has some in its spec)."""
     if obj["metadata"].get("finalizers"):
         return True
     is_namespace = obj.get("kind") == NAMESPACE.kind and obj.get("apiVersion") == "v1"
@@ -40,7 +40,7 @@ def has_finalizers(obj: JsonObject) -> bool:
 
 
 def grace_seconds_of(kind: Kind, obj: JsonObject, requested: int | None) -> int:
-    """How long a deleted pod stays for its node agent; 0 for pods that do not run, and other kinds."""
+    """Return how long a deleted pod stays for its node agent. 0 for pods that do not run, and other kinds."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if kind is not POD or not spec.get("nodeName") or status.get("phase") in FINISHED_PHASES:
         return 0
@@ -50,7 +50,7 @@ def grace_seconds_of(kind: Kind, obj: JsonObject, requested: int | None) -> int:
 
 
 def mark_deleted(kind: Kind, obj: JsonObject, grace_seconds: int) -> JsonObject:
-    """The object with a deletion time; a repeated deletion can only shorten the grace period."""
+    """Return the object with a deletion time. A repeated deletion can only shorten the grace period."""
     metadata = obj["metadata"]
     current = metadata.get("deletionGracePeriodSeconds", 0)
     if "deletionTimestamp" in metadata and grace_seconds >= current:
@@ -66,7 +66,7 @@ def mark_deleted(kind: Kind, obj: JsonObject, grace_seconds: int) -> JsonObject:
 
 
 def is_removable(obj: JsonObject) -> bool:
-    """True for a deleted object without finalizers and grace period."""
+    """Return whether a deleted object has neither finalizers nor a grace period."""
     metadata = obj["metadata"]
     is_drained = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
     return is_drained and not has_finalizers(obj)

@@ -36,7 +36,7 @@ def document(place: str) -> JsonObject:
 
 
 def legacy_document() -> JsonObject:
-    """OpenAPI v2 without paths; kubectl uses it only where v3 is missing."""
+    """Return an OpenAPI v2 document without paths. kubectl uses it only where v3 is missing."""
     info = {"title": "Slipway local cluster", "version": "v1.37.0"}
     return {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
 

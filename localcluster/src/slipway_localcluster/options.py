@@ -39,7 +39,7 @@ def write_options(query: Query, headers: Mapping[str, str], *, method: str) -> W
 
 
 def delete_options(options: WriteOptions, body: JsonObject) -> WriteOptions:
-    """The options of a DELETE are in its body or in the query. Raises Invalid."""
+    """Read the options of a DELETE from its body or the query. Raises Invalid."""
     preconditions = body.get("preconditions") or {}
     propagation = body.get("propagationPolicy") or options.propagation
     _require("DeleteOptions", list(_propagation_faults(propagation, body)))
@@ -94,7 +94,7 @@ def _propagation_faults(propagation: str, body: JsonObject) -> Iterator[Cause]:
 
 
 def _seconds(field: str, value: Any) -> int | None:
-    """A negative number counts as one second."""
+    """Parse seconds. A negative number counts as one second."""
     if value is None or value == "":
         return None
     text = str(value)

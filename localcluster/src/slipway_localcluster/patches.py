@@ -126,7 +126,7 @@ _OPERATIONS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
 
 
 def strategic_merge_patch(target: JsonObject, patch: JsonObject, topology: Topology) -> JsonObject:
-    """Objects merge, lists merge by the key of their type, other lists are replaced."""
+    """Apply a strategic merge patch: objects merge, lists merge by the key of their type, other lists are replaced."""
     return _merge_objects(target, patch, (), topology)
 
 

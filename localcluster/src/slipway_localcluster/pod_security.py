@@ -47,7 +47,7 @@ _PROFILES = ("RuntimeDefault", "Localhost")
 
 
 def find_warnings(kind: Kind, obj: JsonObject, namespace: JsonObject) -> list[str]:
-    """Of the pod or pod template; empty where the namespace does not warn about it."""
+    """Return the warnings about a pod or pod template. Empty if the namespace does not warn about it."""
     labels = namespace["metadata"].get("labels") or {}
     level = labels.get(_LEVEL)
     if level not in (_BASELINE, _RESTRICTED):

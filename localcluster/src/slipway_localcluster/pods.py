@@ -144,7 +144,7 @@ class PodEndpoints:
 
 
 def split_port(name: str) -> tuple[str, int | None]:
-    """`NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
+    """Split `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
     parts = name.split(":")
     if len(parts) == 1:
         return name, None

@@ -33,7 +33,7 @@ class Resource:
 
 
 def parse_resource(group: str, version: str, parts: list[str]) -> Resource:
-    """`parts` is the path after the version."""
+    """Parse the resource of a path. `parts` is the path after the version."""
     namespace = None
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
         namespace, parts = parts[1], parts[2:]
@@ -71,7 +71,7 @@ def media_type(headers: Mapping[str, str]) -> str:
 
 
 def wants_table(accept: str) -> bool:
-    """True when the first supported format that the client accepts is a v1 Table."""
+    """Return whether the first supported format that the client accepts is a v1 Table."""
     for choice in accept.split(","):
         media, *parameters = [part.strip() for part in choice.split(";")]
         if media not in ("application/json", "*/*"):

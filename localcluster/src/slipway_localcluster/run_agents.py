@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _watched(connection: Connection) -> tuple[Kind, ...]:
-    """Policies, and the Secrets that they name, where the cluster has the kind."""
+    """Return the kinds to watch, with policies, and the Secrets that they name, if the cluster has the kind."""
     watched: tuple[Kind, ...] = _WATCHED
     for first, others in _POLICIES.items():
         for kind in (first, *others):
@@ -98,7 +98,7 @@ def _watched(connection: Connection) -> tuple[Kind, ...]:
 
 
 def _kubelet_api(api: HttpClusterApi, connection: Connection, data_dir: Path) -> KubeletApi | None:
-    """None where the kubeconfig names no authority, by which an API server is known."""
+    """Return the kubelet API. None if the kubeconfig names no authority, by which an API server is known."""
     if not connection.authority:
         return None
     return KubeletApi(api, data_dir, connection.authority)

@@ -68,7 +68,7 @@ def parse(kind: Kind, labels: str, fields: str) -> Selector:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas that are not inside parentheses."""
+    """Split at commas that are not inside parentheses."""
     return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
 
 

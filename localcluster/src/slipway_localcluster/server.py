@@ -236,7 +236,7 @@ async def _delete(api: Api, request: Request, resource: Resource) -> Response:
 
 
 def _deletion(api: Api, resource: Resource, deleted: JsonObject) -> JsonObject:
-    """The object while it exists, else a Status that names the deleted one."""
+    """Return the object while it exists, else a Status that names the deleted one."""
     target, metadata = resource.target, deleted["metadata"]
     if api.store.find(target.kind, target.namespace, str(target.name)) is not None:
         return deleted

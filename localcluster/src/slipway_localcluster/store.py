@@ -65,7 +65,7 @@ class Store:
     def __init__(
         self, path: Path | str, *, history_limit: int = 4000, has_node_agent: bool = False
     ) -> None:
-        """With a node agent a deleted pod stays until the agent has ended it."""
+        """Open the store. With a node agent a deleted pod stays until the agent has ended it."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._listeners: list[Callable[[int], None]] = []
@@ -107,13 +107,13 @@ class Store:
     def list(
         self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> Objects:
-        """Objects by namespace, then name; `labels` must all be equal."""
+        """List the objects by namespace, then name. `labels` must all be equal."""
         return self.snapshot(kind, namespace, labels)[0]
 
     def snapshot(
         self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> tuple[Objects, int]:
-        """The list and its revision, from which a watch continues."""
+        """Return the list and its revision, from which a watch continues."""
         query = "SELECT body FROM objects WHERE api_version = ? AND kind = ?"
         arguments = [kind.api_version, kind.kind]
         if namespace and kind.namespaced:
@@ -210,7 +210,7 @@ class Store:
             return marked if marked is current else self._write("MODIFIED", kind, marked, current)
 
     def events_since(self, revision: int, kind: Kind | None = None) -> Iterator[WatchEvent]:
-        """Changes after `revision`, oldest first."""
+        """Return the changes after `revision`, oldest first."""
         query = "SELECT * FROM history WHERE revision > ?"
         arguments: list[int | str] = [revision]
         if kind is not None:
@@ -231,7 +231,7 @@ class Store:
             return self._revision
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
-        """`listener(revision)` runs in the writing thread after each write; it must not block."""
+        """Add a listener: `listener(revision)` runs in the writing thread after each write; it must not block."""
         self._listeners.append(listener)
 
     def _text(self, kind: Kind, namespace: str | None, name: str) -> str | None:

@@ -76,7 +76,7 @@ def pod_restarts(obj: JsonObject) -> int:
 
 
 def pod_status(obj: JsonObject) -> str:
-    """The phase, or the reason of a container's state: CrashLoopBackOff, Init:Error, …"""
+    """Return the phase, or the reason of a container's state: CrashLoopBackOff, Init:Error, …"""
     if "deletionTimestamp" in obj["metadata"]:
         return "Terminating"
     status = obj.get("status") or {}

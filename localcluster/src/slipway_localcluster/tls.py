@@ -29,7 +29,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Of a server on 127.0.0.1, signed by an authority of its own."""
+    """The files of a server on 127.0.0.1, whose certificate an authority of its own signed."""
 
     certificate: Path
     key: Path
@@ -37,7 +37,7 @@ class ServerFiles:
 
 
 def certify_server(folder: Path) -> ServerFiles:
-    """Made once and reused."""
+    """Make the server's certificate once, and reuse it."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "server.key").exists():
         _make_certificates(folder)

@@ -77,7 +77,7 @@ class Topology:
     kind: Kind
 
     def list_keys(self, path: Sequence[str]) -> Keys | None:
-        """The fields that identify elements of the list at `path`; None: the list has no keys."""
+        """Return the fields that identify elements of the list at `path`. None if the list has no keys."""
         name = path[-1]
         if path[0] == "metadata":
             return _METADATA.get(name)
@@ -99,7 +99,7 @@ class Topology:
         return path[-1] in _ATOMIC_MAPS and path[0] in ("spec", "status")
 
     def strategic_key(self, path: Sequence[str]) -> str | None:
-        """The merge key of a strategic merge patch; None where the patch replaces the list."""
+        """Return the merge key of a strategic merge patch. None if the patch replaces the list."""
         if path[0] == "metadata":
             return "uid" if path[-1] == "ownerReferences" else None
         if self.kind is SERVICE and tuple(path) == ("spec", "ports"):
@@ -112,7 +112,7 @@ class Topology:
 
 
 def item_key(item: object, keys: Keys, path: Sequence[str]) -> JsonObject:
-    """The key of a list element, with null for what it lacks; raises Invalid where it has no fields."""
+    """Return the key of a list element, with null for what it lacks. Raises Invalid if it has no fields."""
     if not isinstance(item, dict):
         field = ".".join(path)
         message = f"elements must be objects with {', '.join(keys)}"

@@ -88,12 +88,14 @@ def _missing_faults(parts: Iterable[Part]) -> list[Cause]:
 
 
 def _without_status(parts: Iterable[Part]) -> list[Part]:
-    """A status may be incomplete."""
+    """Drop the status, which may be incomplete."""
     return [part for part in parts if part[2] != "status" and not part[2].startswith("status.")]
 
 
 def _require_admitted(obj: JsonObject) -> None:
-    """What KServe's webhooks refuse: of values that they cannot read 400, else 403."""
+    """Require that KServe's webhooks admit an object. Raises ApiError with status 400 for values that they cannot
+    read, else Forbidden.
+    """
     spec = inference_service_spec()
     for form in find_form_faults(find_parts(obj.get("spec"), spec, "spec")):
         prefix = f'admission webhook "{_WEBHOOK}.defaulter" denied the request: '

@@ -69,7 +69,7 @@ class Hub:
 async def stream(
     store: Store, hub: Hub, request: WatchRequest, is_disconnected: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """Lines of JSON until the timeout or until the client disconnects."""
+    """Yield lines of JSON until the timeout or until the client disconnects."""
     deadline = time.monotonic() + request.timeout_seconds
     try:
         first, revision = _begin(store, request)
@@ -96,7 +96,7 @@ async def stream(
 
 
 def _begin(store: Store, request: WatchRequest) -> tuple[bytes, int]:
-    """The initial lines, and the revision from which changes follow."""
+    """Return the initial lines, and the revision from which changes follow."""
     if request.resource_version not in ("", "0") and not request.sends_initial_events:
         if not request.resource_version.isdigit():
             raise BadRequest(f"invalid resource version: {request.resource_version}")
@@ -126,7 +126,7 @@ def _changes(store: Store, request: WatchRequest, revision: int) -> tuple[bytes,
 
 
 def _event_lines(event: WatchEvent, request: WatchRequest) -> Iterator[bytes]:
-    """At most one line; entering or leaving the selector is ADDED or DELETED."""
+    """Yield at most one line. Entering or leaving the selector is ADDED or DELETED."""
     if request.namespace and event.object["metadata"].get("namespace") != request.namespace:
         return
     is_selected = event.type != "DELETED" and request.selector.matches(event.object)
@@ -149,5 +149,5 @@ def _line(change: str, obj: JsonObject) -> bytes:
 
 
 def default_timeout() -> float:
-    """Half an hour to an hour at random, so that clients do not reconnect all at once."""
+    """Return half an hour to an hour at random, so that clients do not reconnect all at once."""
     return 1800.0 + secrets.randbelow(1800)

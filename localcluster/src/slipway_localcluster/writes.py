@@ -172,7 +172,7 @@ class Writer:
     def _incoming(
         self, target: Target, body: JsonObject, options: WriteOptions
     ) -> tuple[JsonObject, tuple[str, ...]]:
-        """The body as an object of the target's kind, without unknown fields."""
+        """Return the body as an object of the target's kind, without unknown fields."""
         identified = bodies.identify(target.kind, target.namespace, target.name, body)
         require_decodable(target.kind, identified, schema_of(target.kind))
         checked = validation.drop_unknown_fields(

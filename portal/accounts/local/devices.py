@@ -29,7 +29,9 @@ _SYSTEMS: Final = (
 
 
 def describe(user_agent: str) -> str:
-    """For example "Firefox on Linux"."""
+    """Describe a browser by its user agent: "Firefox on Linux", for example, or "Unknown browser" if it is not
+    recognised.
+    """
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     if browser and system:

@@ -49,7 +49,9 @@ class NewInvitation:
 
 
 def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewInvitation:
-    """Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and Forbidden."""
+    """Invite a person. Leads invite to their own team, platform admins to any. Raises Invalid, Conflict and
+    Forbidden.
+    """
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     step_up.require(actor)
     name, email = _checked_person(name, email)
@@ -93,7 +95,9 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
 
 
 def list_open(*, actor: User, team: Team | None = None) -> QuerySet[Invitation]:
-    """Those that can be used or have expired, of a team, or of all teams that the actor leads."""
+    """List the invitations that can be used or have expired, newest first, of a team or of all teams that the actor
+    leads.
+    """
     if team is not None:
         policy.require(actor, Action.MANAGE_MEMBERS, team)
     teams = [team] if team is not None else roles.led_teams(actor)
@@ -126,7 +130,7 @@ def revoke_of(inviter: User) -> int:
 
 
 def find(digest: str) -> Invitation:
-    """An invitation that can be accepted now. Raises LinkDead, whose message says what to do."""
+    """Find an invitation that can be accepted now. Raises LinkDead, whose message says what to do."""
     rows = Invitation.objects.select_related("team", "created_by")
     row = rows.filter(digest=digest).first() if digest else None
     if row is None:

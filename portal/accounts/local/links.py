@@ -35,7 +35,7 @@ def can_mail() -> bool:
 
 
 def new_fields() -> dict[str, Any]:
-    """The fields of a row that make a link."""
+    """Return the fields of a row that make a link."""
     nonce = secrets.token_hex(16)
     return {"nonce": nonce, "digest": digest_of(token_of(nonce))}
 
@@ -49,7 +49,7 @@ def digest_of(token: str) -> str:
 
 
 def why_dead(link: AccountLink) -> str:
-    """Why the link cannot be used; empty while it can."""
+    """Return why the link cannot be used. Empty while it can."""
     if link.used_at is not None:
         return "used"
     if link.revoked_at is not None:

@@ -43,7 +43,7 @@ class AccountLink(Leased):
 
 
 class Invitation(AccountLink):
-    """Lets somebody without an account make one in a team."""
+    """An invitation that lets somebody without an account make one in a team."""
 
     name = models.CharField(max_length=150)
     email = models.EmailField(max_length=254)
@@ -67,7 +67,7 @@ class Invitation(AccountLink):
 
 
 class PasswordLink(AccountLink):
-    """Lets a person choose a new password. Without `created_by` it was requested on the sign-in page."""
+    """A link that lets a person choose a new password. Without `created_by` it was requested on the sign-in page."""
 
     user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="+")
 
@@ -95,7 +95,7 @@ class BrowserSession(AbstractBaseSession):
         return store
 
     def __str__(self) -> str:
-        """Not the key, with which anyone is signed in."""
+        """Represent the session without its key, with which anyone is signed in."""
         return f"session of {self.user_id}"
 
 
@@ -137,7 +137,7 @@ class Passkey(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """Signs in once in place of a code of the authenticator app. Only a keyed hash is stored."""
+    """A code that signs in once in place of a code of the authenticator app. Only a keyed hash is stored."""
 
     user = models.ForeignKey(
         "accounts.User", on_delete=models.CASCADE, related_name="recovery_codes"

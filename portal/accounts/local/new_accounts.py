@@ -25,7 +25,9 @@ _is_username = UnicodeUsernameValidator()
 
 
 def check(*, username: str, password: str, name: str, email: str) -> User:
-    """An account that is not saved yet. Raises Invalid and Conflict; hashing costs 100 MiB for a moment."""
+    """Check and return an account that is not saved yet. Raises Invalid and Conflict. Hashing takes 100 MiB for a
+    moment.
+    """
     username = User.normalize_username(username.strip())
     try:
         _is_username(username)
@@ -49,7 +51,7 @@ def check(*, username: str, password: str, name: str, email: str) -> User:
 
 
 def set_password(user: User, password: str) -> None:
-    """Without saving. Raises Invalid with what the validators say."""
+    """Set a password without saving the user. Raises Invalid with the messages of the validators."""
     if len(password) > MAX_PASSWORD:
         raise Invalid(
             f"Use a password of {MAX_PASSWORD} characters at most.",

@@ -41,7 +41,7 @@ _LONGEST_ANSWER: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the browser is: a credential works on this host, and an answer counts from this origin."""
+    """The site as the browser knows it: a credential works on this host, and a response counts from this origin."""
 
     origin: str
 
@@ -52,7 +52,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """`options` go to the browser; `state` stays in the session, for one answer."""
+    """A challenge to create or prove a passkey. `options` go to the browser; `state` stays in the session, for one
+    answer.
+    """
 
     options: Mapping[str, Any]
     state: Mapping[str, Any]
@@ -82,7 +84,9 @@ def begin_adding(*, actor: User, site: Site) -> Challenge:
 def add(
     *, actor: User, site: Site, state: Mapping[str, Any] | None, answer: str, name: str
 ) -> list[str]:
-    """The caller has checked the password. Returns recovery codes, shown once, where there are none yet."""
+    """Add a passkey, once the caller has checked the password. Returns recovery codes, shown once, if there are
+    none yet.
+    """
     _require_local(actor)
     title = name.strip()
     if not 1 <= len(title) <= LONGEST_NAME or not title.isprintable():
@@ -114,7 +118,7 @@ def add(
 
 
 def begin_proof(user: User, site: Site) -> Challenge | None:
-    """None without a passkey."""
+    """Begin a proof with one of the user's passkeys. None if they have none."""
     known = [_credential(row) for row in list_of(user)]
     if not known:
         return None
@@ -144,7 +148,7 @@ def require(
 
 
 def remove(*, actor: User, passkey_id: int) -> None:
-    """The caller has checked the password. Recovery codes end with the last factor."""
+    """Remove a passkey, once the caller has checked the password. Recovery codes end with the last factor."""
     with transaction.atomic():
         row = Passkey.objects.select_for_update().filter(user=actor, pk=passkey_id).first()
         if row is None:
@@ -159,7 +163,7 @@ def remove(*, actor: User, passkey_id: int) -> None:
 def _proven(
     user: User, site: Site, state: Mapping[str, Any] | None, answer: str
 ) -> tuple[int, Passkey]:
-    """The new count and the passkey. Raises ValueError and its like."""
+    """Return the new count and the passkey. Raises ValueError and its like."""
     rows = {row.credential_id: row for row in list_of(user)}
     response = AuthenticationResponse.from_dict(_read(answer))
     known = [_credential(row) for row in rows.values()]

@@ -13,7 +13,9 @@ _SHORTEST: Final = 4
 
 
 class PasswordWordsValidator:
-    """`words`: the product, the organisation, its places and products; those under 4 letters are ignored."""
+    """A validator that refuses passwords built from known words. `words`: the product, the organisation, its places
+    and products; those under 4 letters are ignored.
+    """
 
     def __init__(self, words: Sequence[str] = ()) -> None:
         self.words = tuple(word.casefold() for word in words if len(word) >= _SHORTEST)

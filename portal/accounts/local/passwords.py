@@ -47,7 +47,7 @@ class NewPasswordLink:
 
 
 def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key: str) -> None:
-    """Other sessions and open password links end. Raises Invalid, Conflict and TooManyAttempts."""
+    """Change the password. Other sessions and open password links end. Raises Invalid, Conflict and TooManyAttempts."""
     _require_password(actor)
     password_checks.require(actor, current, attempt=attempt, field="current")
     new_accounts.set_password(actor, new)
@@ -56,7 +56,7 @@ def change(*, actor: User, current: str, new: str, attempt: Attempt, session_key
 
 
 def make_link(*, actor: User, username: str) -> NewPasswordLink:
-    """For platform admins, who hand it over themselves. Earlier links stop working."""
+    """Create a password link for platform admins, who pass it on themselves. Earlier links stop working."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     step_up.require(actor)
     person = people.get(actor=actor, username=username)
@@ -92,7 +92,7 @@ def request_by_mail(*, email: str, network: str) -> None:
 
 
 def find(digest: str) -> PasswordLink:
-    """A link that can be used now. Raises LinkDead."""
+    """Find a link that can be used now. Raises LinkDead."""
     rows = PasswordLink.objects.select_related("user", "created_by")
     link = rows.filter(digest=digest).first() if digest else None
     if link is None:
@@ -133,7 +133,9 @@ def _save(user: User, action: AuditAction, *, reason: str = "", besides: str | N
 
 
 def _record_holder(link: PasswordLink) -> None:
-    """Both when an admin makes the link and when it is used: who has it can act as the person from either on."""
+    """Record who can act as the person. Called when an admin makes the link and when it is used: who has it can do
+    so from either on.
+    """
     four_eyes.record(
         account=link.user,
         holder_id=link.created_by_id,

@@ -89,7 +89,7 @@ def start(*, actor: User) -> None:
 
 
 def pending_key(user: User) -> str:
-    """Empty when there is nothing to confirm: a confirmed key is shown to nobody."""
+    """Return the key that waits for confirmation. Empty if there is none: a confirmed key is shown to nobody."""
     row = Authenticator.objects.filter(user=user, confirmed_at=None).first()
     return sealing.unseal(_KEYS, row.sealed_key) if row else ""
 
@@ -127,7 +127,7 @@ def require(user: User, code: str, *, address: str) -> None:
 
 
 def make_codes(*, actor: User) -> list[str]:
-    """New recovery codes; those before stop working. The caller has checked the password."""
+    """Create new recovery codes, once the caller has checked the password. Earlier ones stop working."""
     if not is_on(actor):
         raise Conflict("Set up an authenticator app or a passkey first.", code="no_factor")
     with transaction.atomic():
@@ -137,13 +137,13 @@ def make_codes(*, actor: User) -> list[str]:
 
 
 def remove(*, actor: User) -> None:
-    """The caller has checked the password."""
+    """Remove the second factor, once the caller has checked the password."""
     with transaction.atomic():
         _remove(actor, actor, "")
 
 
 def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
-    """All of them. For platform admins, when phone, passkeys and recovery codes are lost."""
+    """Remove all of a person's factors, for platform admins, if phone, passkeys and recovery codes are lost."""
     person = people.get(actor=actor, username=username)
     step_up.require(actor)
     with transaction.atomic():
@@ -168,12 +168,12 @@ def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
 
 
 def first_codes(user: User) -> list[str]:
-    """Recovery codes for somebody who has none left; empty otherwise. Inside a transaction."""
+    """Create recovery codes for somebody who has none left. Empty otherwise. Call inside a transaction."""
     return [] if codes_left(user) else _new_codes(user)
 
 
 def end_codes_without_factor(user: User) -> None:
-    """Inside the transaction that removes a factor."""
+    """End the recovery codes if no factor is left. Call inside the transaction that removes a factor."""
     if not is_on(user):
         RecoveryCode.objects.filter(user=user).delete()
 
@@ -187,7 +187,9 @@ def _remove(actor: Actor, person: User, reason: str) -> None:
 
 
 def _use_code(user: User, code: str) -> bool:
-    """The step is written by compare-and-swap, so that of two sign-ins with one code the first wins."""
+    """Use a code of the app. The step is written by compare-and-swap, so that of two sign-ins with one code the
+    first wins.
+    """
     row = Authenticator.objects.filter(user=user).exclude(confirmed_at=None).first()
     step = _step_of(row, code) if row else None
     if row is None or step is None:

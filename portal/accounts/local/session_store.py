@@ -19,13 +19,15 @@ BEGAN: Final = "began"
 
 
 class SessionStore(DatabaseStore):
-    """`seen_at` is the last use as stored, `person` whom its row names; None for a session that was not read."""
+    """The store of sessions with a row for each person's session. `seen_at` is the last use as stored, `person`
+    whom its row names; None for a session that was not read.
+    """
 
     seen_at: datetime | None = None
     person: User | None = None
 
     def __init__(self, session_key: str | None = None) -> None:
-        """PostgreSQL refuses NUL, which a cookie may hold."""
+        """Treat a key with NUL as none: PostgreSQL refuses NUL, which a cookie may hold."""
         super().__init__(None if session_key and "\0" in session_key else session_key)
 
     @classmethod

@@ -22,8 +22,9 @@ _BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 
 
 def user_of(request: HttpRequest) -> AnonymousUser | AbstractBaseUser:
-    """As `django.contrib.auth.get_user`, in one query with the session. What is not plainly valid, such as a session
-    of before a change of the password or of the secret key, Django decides.
+    """Return the user of a request as `django.contrib.auth.get_user` does, in one query with the session. Django
+    decides about what is not plainly valid, such as a session from before a change of the password or of the
+    secret key.
     """
     session = request.session
     # Loads the session.

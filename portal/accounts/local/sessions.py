@@ -31,7 +31,7 @@ _SEEN_EVERY: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """`name` identifies it without its key."""
+    """A session as its owner sees it. `name` identifies it without its key."""
 
     name: str
     device: str
@@ -43,12 +43,12 @@ class SessionRow:
 
 
 def method_of(session: SessionBase) -> str:
-    """How a session began; one of which that is not known counts as one with a password."""
+    """Return how a session began. One for which that is unknown counts as one with a password."""
     return str(session.get(BEGAN, {}).get("method", LOCAL))
 
 
 def list_of(user: User, *, current_key: str | None) -> list[SessionRow]:
-    """Sessions that are valid now: the current one, then by last use."""
+    """List the sessions that are valid now: the current one, then by last use."""
     rows = [
         SessionRow(
             name=_name_of(row.session_key),
@@ -89,7 +89,7 @@ def end_all(user: User, *, besides: str | None = None) -> int:
 
 
 def forget_expired() -> None:
-    """Called at each sign-in, so that rows which sign nobody in do not pile up."""
+    """Delete expired sessions. Called at each sign-in, so that rows which sign nobody in do not pile up."""
     BrowserSession.objects.filter(expire_date__lt=clock.now()).delete()
 
 

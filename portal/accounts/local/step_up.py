@@ -40,7 +40,9 @@ def require(actor: Actor) -> None:
 
 
 def mark(session: SessionBase, at: datetime | None) -> None:
-    """`at` is when the person showed a password, a code, or themselves to a provider; None: not known."""
+    """Mark the session as confirmed. `at` is when the person showed a password, a code, or themselves to a
+    provider; None if unknown.
+    """
     session[_SESSION_KEY] = at.isoformat() if at else ""
 
 

@@ -23,7 +23,7 @@ _ISSUER: Final = "Slipway"
 
 
 def new_key() -> str:
-    """In Base32, as people type it into an app."""
+    """Create a key in Base32, as people type it into an app."""
     return base64.b32encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
@@ -34,7 +34,7 @@ def code_at(key: str, seconds: int) -> str:
 
 
 def step_of(key: str, code: str, *, seconds: int, after: int) -> int | None:
-    """The time step of a code that is valid now and later than the step `after`; None for any other."""
+    """Return the time step of a code that is valid now and later than the step `after`. None for any other."""
     text = "".join(code.split())
     now = seconds // STEP_SECONDS
     for step in range(now - _TOLERANCE_STEPS, now + _TOLERANCE_STEPS + 1):
@@ -45,13 +45,13 @@ def step_of(key: str, code: str, *, seconds: int, after: int) -> int | None:
 
 
 def address(key: str, *, username: str) -> str:
-    """What the QR code says."""
+    """Return the otpauth URI that the QR code contains."""
     label = quote(f"{_ISSUER}:{username}")
     return f"otpauth://totp/{label}?{urlencode({'secret': key, 'issuer': _ISSUER})}"
 
 
 def picture(text: str) -> str:
-    """A QR code as the address of an SVG image."""
+    """Return a QR code as the URL of an SVG image."""
     stream = BytesIO()
     qrcode.make(text, image_factory=SvgPathImage, border=2).save(stream)
     return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -17,7 +17,7 @@ _LEEWAY: Final = timedelta(minutes=1)
 
 
 def authenticated_at(claims: Mapping[str, Any]) -> datetime | None:
-    """When the person showed the provider who they are; None when it does not say, or says the future."""
+    """Return when the person showed the provider who they are. None if it does not say, or names a future time."""
     seconds = claims.get("auth_time")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None

@@ -8,7 +8,7 @@ from portal.core.errors import DomainError, Unavailable
 
 
 class SignInRefused(DomainError):
-    """Nothing was changed."""
+    """A sign-in was refused. Nothing was changed."""
 
     code = "sign_in_refused"
     status = HTTPStatus.FORBIDDEN

@@ -62,7 +62,9 @@ def check(provider: Provider) -> None:
 def begin(
     request: HttpRequest, provider: Provider, next_path: str, *, confirms: int | None = None
 ) -> HttpResponse:
-    """With `confirms` the person has to sign in there again, whatever session they have. Redirect to the provider; state, nonce and the PKCE verifier stay in the session."""
+    """Redirect to the provider. State, nonce and the PKCE verifier stay in the session. With `confirms` the person
+    has to sign in there again, whatever session they have.
+    """
     nonce = secrets.token_urlsafe(24)
     client = _Client(request, app=_app_of(provider))
     # Before anything is stored: the provider may be down.
@@ -128,7 +130,7 @@ class _Client(OpenIDConnectProvider):  # type: ignore[misc]  # allauth has no ty
     oauth2_adapter_class = _Adapter
 
     def get_oauth2_adapter(self, request: HttpRequest) -> _Adapter:
-        """The same each time, so that discovery is read once per request."""
+        """Return the same adapter each time, so that discovery is read once per request."""
         if not hasattr(self, "_adapter"):
             self._adapter = _Adapter(request, self.app.provider_id)
         return self._adapter

@@ -52,8 +52,8 @@ def apply_admin(
     is_admin: bool,
     reason: str,
 ) -> bool:
-    """A provider takes the role of platform admin only where it gave it. The first of `givers` remembers. True if
-    the role was given.
+    """Apply the role of platform admin, which a provider takes only if it gave it. The first of `givers` remembers.
+    Returns whether the role was given.
     """
     is_given = is_admin and not user.is_platform_admin
     is_taken = not is_admin and any(row.gives_platform_admin for row in givers)

@@ -24,7 +24,7 @@ class BadIdToken(Exception):
 def check(
     token: str, *, keys: Mapping[str, Any], issuer: str, client_id: str, nonce: str
 ) -> dict[str, Any]:
-    """The claims of a valid token. Raises BadIdToken."""
+    """Check a token and return its claims. Raises BadIdToken."""
     try:
         claims: dict[str, Any] = jwt.decode(
             token,
@@ -61,7 +61,7 @@ def _check_claims(claims: Mapping[str, Any], *, client_id: str, nonce: str) -> N
 
 
 def _key_of(token: str, keys: Mapping[str, Any]) -> jwt.PyJWK:
-    """The key that the token names; the only key when it names none."""
+    """Return the key that the token names; the only key when it names none."""
     usable = [key for key in jwt.PyJWKSet.from_dict(dict(keys)).keys if _signs(key)]
     key_id = jwt.get_unverified_header(token).get("kid")
     named = [key for key in usable if key.key_id == key_id] if key_id else usable

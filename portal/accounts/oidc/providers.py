@@ -23,7 +23,9 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """`required` are claims that everyone must have who may sign in: name and value."""
+    """An OpenID Connect provider of the settings. `required` are claims that everyone must have who may sign in:
+    name and value.
+    """
 
     name: str
     label: str
@@ -41,7 +43,7 @@ class Provider:
     scim_token_by: int | None = None
 
     def __repr__(self) -> str:
-        """Without the secret: settings appear in error reports."""
+        """Represent the provider without its secret: settings appear in error reports."""
         return f"Provider({self.name!r}, {self.issuer!r})"
 
 

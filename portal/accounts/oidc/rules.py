@@ -35,7 +35,9 @@ class ClaimsIncomplete(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`team` and `role` may be placeholders; a rule for platform admins has neither."""
+    """A rule that gives a role to people with a claim. `team` and `role` may be placeholders; a rule for platform
+    admins has neither.
+    """
 
     claim: str
     value: str
@@ -47,7 +49,7 @@ class Rule:
         return self.role == PLATFORM_ADMIN
 
     def match(self, value: str) -> tuple[str, str] | None:
-        """The team and role that the value of a claim gives, or None."""
+        """Return the team and role that the value of a claim gives, or None."""
         match = re.fullmatch(_pattern(self.value), value)
         if match is None:
             return None
@@ -57,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What claims give: a role for each team, and the platform."""
+    """The rights that claims give: a role for each team, and for the platform."""
 
     roles: Mapping[str, str] = field(default_factory=dict)
     is_platform_admin: bool = False
@@ -70,7 +72,7 @@ def parse(text: str) -> tuple[Rule, ...]:
 
 
 def grant(rules: Sequence[Rule], claims: Mapping[str, Any]) -> Grant:
-    """The highest role in each team. Raises ClaimsIncomplete when a claim of a rule was left out."""
+    """Return the highest role in each team. Raises ClaimsIncomplete if a claim of a rule was left out."""
     roles: dict[str, str] = {}
     is_admin = False
     for rule in rules:
@@ -87,10 +89,10 @@ def grant(rules: Sequence[Rule], claims: Mapping[str, Any]) -> Grant:
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The texts of a claim. A name with dots is also a path: `realm_access.roles`.
+    """Return the texts of a claim. A name with dots is also a path: `realm_access.roles`.
 
-    Raises ClaimsIncomplete when the claim is only referred to (`_claim_names`, as Entra ID does above
-    200 groups), or has more values than are read.
+    Raises ClaimsIncomplete if the claim is only referred to (`_claim_names`, as Entra ID does above 200 groups), or
+    has more values than are read.
     """
     if name in claims:
         return _texts(claims[name], name)

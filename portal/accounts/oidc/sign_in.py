@@ -33,7 +33,7 @@ _is_username = UnicodeUsernameValidator()
 
 
 def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
-    """The person of verified claims, with the roles that these give now.
+    """Return the person of verified claims, with the roles that these give now.
 
     Raises SignInRefused, and then nothing has changed.
     """
@@ -98,7 +98,9 @@ def _identity(provider: Provider, claims: Mapping[str, Any]) -> Identity:
 
 
 def _provisioned(provider: Provider, claims: Mapping[str, Any]) -> ProvisionedPerson | None:
-    """Whom the provider provisioned under the identifier that this sign-in names; never by name or address."""
+    """Return the person whom the provider provisioned under the identifier of this sign-in, never by name or email
+    address.
+    """
     external_id = claims.get(provider.provisioned_claim)
     if not isinstance(external_id, str) or not external_id:
         return None
@@ -177,7 +179,9 @@ def _refuse_existing(provider: Provider, claims: Mapping[str, Any], username: st
 
 
 def _email(claims: Mapping[str, Any]) -> str:
-    """Empty for an address that the provider says it has not verified."""
+    """Return the email address of the claims. Empty if it is invalid, too long, or the provider says that it is not
+    verified.
+    """
     email = claims.get("email")
     if not isinstance(email, str) or claims.get("email_verified", True) is not True:
         return ""
@@ -189,7 +193,7 @@ def _email(claims: Mapping[str, Any]) -> str:
 
 
 def _update_profile(user: User, claims: Mapping[str, Any]) -> None:
-    """Name and address follow the provider. The username stays: the audit trail refers to it."""
+    """Update name and email address from the provider. The username stays: the audit trail refers to it."""
     user.first_name, user.last_name = _names(claims)
     user.email = _email(claims) or user.email
     user.save(update_fields=["first_name", "last_name", "email"])
@@ -206,5 +210,5 @@ def _names(claims: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _cut(text: str) -> str:
-    """What a column takes: no control characters, no halves of surrogate pairs."""
+    """Cut text to what a column takes: 150 characters without control characters and halves of surrogate pairs."""
     return "".join(letter for letter in text if letter.isprintable()).strip()[:150]

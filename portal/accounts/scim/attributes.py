@@ -34,7 +34,7 @@ _TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`attribute eq "value"`, the attribute in small letters."""
+    """A SCIM filter: `attribute eq "value"`, the attribute in small letters."""
 
     attribute: str
     value: str
@@ -42,7 +42,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """`kind` is add, remove or replace; ids are those of SCIM. Removing none of them means all."""
+    """A change of a group's members. `kind` is add, remove or replace; ids are those of SCIM. Removing none of them
+    means all.
+    """
 
     kind: str
     ids: tuple[str, ...]
@@ -50,7 +52,7 @@ class MemberChange:
 
 
 def parse_filter(text: str, known: Sequence[str]) -> Filter | None:
-    """None without a filter. Raises ScimError for one that is not supported."""
+    """Parse a SCIM filter. None without a filter. Raises ScimError for one that is not supported."""
     if not text:
         return None
     match = _FILTER.fullmatch(text)
@@ -62,7 +64,7 @@ def parse_filter(text: str, known: Sequence[str]) -> Filter | None:
 
 
 def user_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a whole resource; what it leaves out is left out."""
+    """Return the fields of a whole resource; what it leaves out is left out."""
     changes: dict[str, Any] = {}
     for name, value in resource.items():
         changes |= _user_field(name, value)
@@ -70,7 +72,7 @@ def user_fields(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def user_changes(operations: Sequence[Mapping[str, str | Any]]) -> dict[str, Any]:
-    """Fields that PATCH operations set; a removed one is empty."""
+    """Return the fields that PATCH operations set. A removed one is empty."""
     changes: dict[str, Any] = {}
     for kind, path, value in _read(operations):
         if kind == "remove":
@@ -85,7 +87,7 @@ def user_changes(operations: Sequence[Mapping[str, str | Any]]) -> dict[str, Any
 def group_changes(
     operations: Sequence[Mapping[str, Any]],
 ) -> tuple[dict[str, str], list[MemberChange]]:
-    """Texts that PATCH operations set, and their changes of members in order."""
+    """Return the texts that PATCH operations set, and their changes of members in order."""
     texts: dict[str, str] = {}
     members: list[MemberChange] = []
     for kind, path, value in _read(operations):
@@ -172,7 +174,7 @@ def _user_field(name: str, value: Any) -> dict[str, Any]:
 
 
 def _email_of(value: Any) -> str:
-    """The primary address, else the first."""
+    """Return the primary email address, or else the first."""
     rows = value if isinstance(value, list) else [value] if value else []
     if not all(isinstance(row, Mapping) for row in rows):
         raise invalid_value("emails is a list of objects with value.")
@@ -181,7 +183,7 @@ def _email_of(value: Any) -> str:
 
 
 def _boolean(value: Any) -> bool:
-    """Also "True" and "False", which Entra ID sends without its compatibility flag."""
+    """Read a boolean, including "True" and "False", which Entra ID sends without its compatibility flag."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):

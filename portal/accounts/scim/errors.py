@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ScimError(Exception):
-    """`scim_type` is a keyword of the RFC, or empty."""
+    """A request was refused, in the terms of SCIM. `scim_type` is a keyword of the RFC, or empty."""
 
     def __init__(self, status: int, detail: str, scim_type: str = "") -> None:
         super().__init__(detail)

@@ -68,7 +68,7 @@ def change(
 
 
 def delete(provider: Provider, key: str) -> None:
-    """Its members lose the roles that it gave."""
+    """Delete a group. Its members lose the roles that it gave."""
     with transaction.atomic():
         row = _locked(get(provider, key))
         people = list(row.members.select_related("user"))
@@ -85,7 +85,9 @@ def _save(
     *,
     is_first: bool = False,
 ) -> None:
-    """With the first group, groups decide about everyone: people outside it lose roles of claims."""
+    """Save a group and apply the roles of its members. From the first group on, groups decide about everyone:
+    people outside it lose roles of claims.
+    """
     try:
         with transaction.atomic():
             _write(row, texts)

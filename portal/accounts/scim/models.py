@@ -9,7 +9,7 @@ from django.db.models.functions import Lower
 
 
 class ScimToken(models.Model):
-    """Lets an identity provider provision people. Shown once; only its SHA-256 is stored."""
+    """A token that lets an identity provider provision people. It is shown once; only its SHA-256 is stored."""
 
     # The provider's name in the settings.
     provider = models.CharField(max_length=40)

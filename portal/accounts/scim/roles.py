@@ -18,8 +18,8 @@ from portal.accounts.oidc.rules import Grant
 
 
 def decide(provider: Provider, user: User) -> ProvisionedPerson | None:
-    """The person's row where groups decide about roles instead of claims: where the provider pushes
-    groups, a sign-in that says nothing of them must not take roles away.
+    """Return the person's row if groups decide about roles instead of claims: if the provider pushes groups, a
+    sign-in that says nothing of them must not take roles away.
     """
     if not ProvisionedGroup.objects.filter(provider=provider.name).exists():
         return None
@@ -28,14 +28,14 @@ def decide(provider: Provider, user: User) -> ProvisionedPerson | None:
 
 
 def granted_to(provider: Provider, person: ProvisionedPerson) -> Grant:
-    """Rules on the claim `groups`, matched by the name of each group and by its identifier."""
+    """Return what the rules on the claim `groups` give, matched by the name of each group and by its identifier."""
     names = person.groups.values_list("display_name", "external_id")
     values = sorted({text for pair in names for text in pair if text})
     return rules.grant(provider.rules, {"groups": values})
 
 
 def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
-    """Inside a transaction. People are locked in the order of their accounts."""
+    """Apply the roles of these people. Call inside a transaction; they are locked in the order of their accounts."""
     for person in sorted(people, key=lambda row: row.user_id):
         if decide(provider, person.user) is None:
             continue
@@ -51,7 +51,9 @@ def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
 
 
 def record_holder(provider: Provider, user: User) -> None:
-    """A provisioning changes thousands of accounts: platform admins are told of its token, and nobody of each."""
+    """Record the provider's token as a holder. A provisioning changes thousands of accounts: platform admins are
+    notified of its token, and nobody of each account.
+    """
     four_eyes.record(
         account=user,
         holder_id=provider.scim_token_by,

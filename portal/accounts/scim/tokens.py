@@ -39,13 +39,13 @@ class NewScimToken:
 
 
 def list_tokens(*, actor: User) -> QuerySet[ScimToken]:
-    """Tokens that were not revoked, the newest first."""
+    """List the tokens that were not revoked, newest first."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     return ScimToken.objects.filter(revoked_at=None).select_related("created_by")
 
 
 def create(*, actor: User, provider_name: str) -> NewScimToken:
-    """Others of the provider stay, so that it can be given the new one without a gap."""
+    """Create a token. Others of the provider stay, so that it can be given the new one without a gap."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     step_up.require(actor)
     provider = provider_named(provider_name)
@@ -71,7 +71,7 @@ def create(*, actor: User, provider_name: str) -> NewScimToken:
 
 
 def revoke(*, actor: User, token_id: int) -> None:
-    """Its requests get 401 from now on."""
+    """Revoke a token. Its requests get 401 from now on."""
     policy.require_platform_admin(actor, Action.MANAGE_TEAM)
     with transaction.atomic():
         row = ScimToken.objects.select_for_update().filter(pk=token_id, revoked_at=None).first()
@@ -89,8 +89,8 @@ def revoke(*, actor: User, token_id: int) -> None:
 
 
 def provider_of(plain: str) -> Provider | None:
-    """The provider whose token this is, with who made the token; None for a token that is none, has ended, or whose provider
-    is not set up any more.
+    """Return the provider whose token this is, with who made the token. None for an invalid or ended token, or if
+    its provider is not set up any more.
     """
     at = clock.now()
     rows = ScimToken.objects.filter(revoked_at=None, expires_at__gt=at)

@@ -73,7 +73,9 @@ def create(provider: Provider, fields: Mapping[str, Any]) -> ProvisionedPerson:
 def change(
     provider: Provider, key: str, fields: Mapping[str, Any], *, is_whole: bool = False
 ) -> ProvisionedPerson:
-    """`is_whole`: what the resource leaves out is emptied, but `active`, which stays."""
+    """Change a person. With `is_whole`, fields that the resource leaves out are emptied, except `active`, which
+    stays.
+    """
     if is_whole:
         _require_user_name(fields)
     try:
@@ -91,7 +93,7 @@ def change(
 
 
 def delete(provider: Provider, key: str) -> None:
-    """Deactivates the account and forgets it as provisioned; what the person did stays in the records."""
+    """Deactivate the account and forget it as provisioned. What the person did stays in the records."""
     with transaction.atomic():
         row = _locked(provider, key)
         _set_active(provider, row, is_active=False)
@@ -131,7 +133,7 @@ def _require_user_name(fields: Mapping[str, Any]) -> str:
 
 
 def _deleted(provider: Provider, external_id: str) -> ProvisionedPerson | None:
-    """The same person again: by the provider's identifier, never by a name that others may get."""
+    """Find the same person among deleted ones, by the provider's identifier, never by a name that others may get."""
     if not external_id:
         return None
     rows = ProvisionedPerson.objects.filter(provider=provider.name, external_id=external_id)
@@ -147,7 +149,7 @@ def _new(provider: Provider, user_name: str, external_id: str) -> ProvisionedPer
 
 
 def _signed_in_before(provider: Provider, user_name: str, external_id: str) -> User | None:
-    """Whoever signed in with this very provider under that identifier, or under that name."""
+    """Find the user who signed in with this very provider under that identifier, or under that name."""
     known = Identity.objects.filter(issuer=provider.issuer).select_related("user")
     same = Q(user__username__iexact=user_name)
     if external_id and provider.provisioned_claim == "sub":
@@ -179,7 +181,7 @@ def _account(provider: Provider, user_name: str) -> User:
 
 
 def actor_of(provider: Provider) -> System:
-    """In the audit trail. No person can have that name: it has a space."""
+    """Return the provider's actor for the audit trail. No person can have that name: it has a space."""
     return System(f"scim {provider.name}")
 
 
@@ -227,7 +229,7 @@ def _email(text: str) -> str:
 
 
 def _set_active(provider: Provider, row: ProvisionedPerson, *, is_active: bool) -> None:
-    """Acts on what the provider changed only: an account that an admin deactivated here stays so."""
+    """Apply only what the provider changed: an account that an admin deactivated here stays so."""
     user, reason = row.user, f"provisioning by {provider.label}"
     actor = actor_of(provider)
     if is_active == row.is_active:

@@ -46,7 +46,7 @@ def refuse_other_parameters(request: Request, known: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Documented:
-    """Of GET no body is read: HTTP gives it no meaning."""
+    """The documented parts of an operation. GET reads no body: HTTP gives it no meaning."""
 
     query: tuple[str, ...]
     is_bodyless: bool
@@ -54,7 +54,7 @@ class _Documented:
 
 @lru_cache(maxsize=1024)
 def _documented(view_class: type[APIView], method: str) -> _Documented | None:
-    """None for what is not in the document."""
+    """Return the documented parts of an operation. None if it is not in the document."""
     handler = getattr(view_class, method.lower(), None)
     schema_class = getattr(handler, "kwargs", {}).get("schema")
     if schema_class is None:

@@ -39,7 +39,7 @@ def user(row: ProvisionedPerson, base: str) -> dict[str, Any]:
 
 
 def group(row: ProvisionedGroup, base: str, *, has_members: bool = True) -> dict[str, Any]:
-    """Members are left out where the client excludes them, as Entra ID does."""
+    """Return a group's resource. Members are left out if the client excludes them, as Entra ID does."""
     body: dict[str, Any] = {
         "schemas": [GROUP],
         "id": str(row.pk),
@@ -109,7 +109,7 @@ def resource_types() -> list[dict[str, Any]]:
 
 
 def schemas() -> list[dict[str, Any]]:
-    """The attributes that are kept; others are accepted and ignored."""
+    """Return the schemas with the attributes that are kept; others are accepted and ignored."""
     users = ("userName", "externalId", "displayName", "active", "name", "emails", "groups")
     groups = ("displayName", "externalId", "members")
     return [_schema(USER, "User", users), _schema(GROUP, "Group", groups)]

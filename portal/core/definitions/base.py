@@ -30,7 +30,7 @@ class Definition(BaseModel):
         return cls(**_with_text_keys(data))
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed, checked like any other."""
+        """Return a copy with some fields changed, checked like any other."""
         fields = type(self).model_fields.items()
         values = {info.alias or name: getattr(self, name) for name, info in fields}
         return type(self)(**{**values, **changes})

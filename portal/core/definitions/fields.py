@@ -53,9 +53,8 @@ def setting(
     alias: str | None = None,
     **extra: Unpack[Extra],
 ) -> Any:
-    """For `Annotated`: what people read about a field, and its bounds. `fix` is the sentence for a
-    value that is refused; `choices` are labels of the values of a Literal. `pattern` is of the
-    whole text.
+    """Describe a field for `Annotated`: its texts for people, and its bounds. `fix` is the sentence for a refused
+    value; `choices` are labels of the values of a Literal. `pattern` must match the whole text.
     """
     known: dict[str, Any] = {"fix": fix, "unit": unit, "choices": choices, **extra}
     return Field(
@@ -158,14 +157,14 @@ class FieldDefinition:
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, FieldDefinition]:
-    """Fields by their names on the wire."""
+    """Return the fields by their names on the wire."""
     fields = (_field(info.alias or name, info) for name, info in model.model_fields.items())
     return {definition.name: definition for definition in fields}
 
 
 @cache
 def deep_fields_of(model: type[BaseModel], prefix: str = "") -> Mapping[str, FieldDefinition]:
-    """Fields by dotted path, a part before its own fields. Elements of a list have no path."""
+    """Return the fields by dotted path, a part before its own fields. Elements of a list have no path."""
     fields: dict[str, FieldDefinition] = {}
     for name, definition in fields_of(model).items():
         fields[f"{prefix}{name}"] = definition
@@ -175,7 +174,7 @@ def deep_fields_of(model: type[BaseModel], prefix: str = "") -> Mapping[str, Fie
 
 
 def value_at(value: BaseModel, path: str) -> Any:
-    """None where a part on the way is not set."""
+    """Return the value at a dotted path. None if a part of the path is not set."""
     inner: Any = value
     for name in path.split("."):
         inner = getattr(inner, name, None)

@@ -24,7 +24,7 @@ Rule = tuple[str, bool, str]
 
 
 class Rejected(ValueError):
-    """`fields` maps the dotted path of a field to what is wrong with it and how to fix it."""
+    """A definition is invalid. `fields` maps the dotted path of a field to what is wrong with it and how to fix it."""
 
     def __init__(self, message: str, fields: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ def describe_type(model: type[BaseModel]) -> str:
 
 
 def rejection_of(error: ValidationError, model: type[BaseModel]) -> Rejected:
-    """The errors of pydantic as paths and fixes."""
+    """Convert the errors of pydantic to paths and fixes."""
     fields: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         for path, message in _messages(detail, model):
@@ -78,7 +78,7 @@ def rejection_of(error: ValidationError, model: type[BaseModel]) -> Rejected:
 
 
 def _messages(detail: Any, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Path and fix. A nested definition has raised Rejected already; its paths are appended."""
+    """Return path and fix of each error. A nested definition has raised Rejected already; its paths are appended."""
     location: tuple[int | str, ...] = detail["loc"]
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, Rejected):
@@ -98,7 +98,7 @@ def _messages(detail: Any, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 def _find(
     location: tuple[int | str, ...], model: type[BaseModel]
 ) -> tuple[FieldDefinition | None, type[BaseModel]]:
-    """The field at the location, or None, and the model that has it or lacks it."""
+    """Find the field at the location, or None, and the model that has it or lacks it."""
     definition, inside = None, model
     for part in location:
         if isinstance(part, int):

@@ -1,1 +1,1 @@
-"""What migrations are made of, and which of them others replaced."""
+"""The building blocks of migrations, and the history of replaced ones."""

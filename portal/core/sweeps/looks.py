@@ -1,8 +1,9 @@
-"""What sweeps would find to do: looked up for all of a queue by one message, so that those that would find nothing need none.
+"""The work check: one message looks up which sweeps of a queue have anything to do, so that the others need no
+message.
 
-An idle portal spends most of its processor time on messages. A look is no more than a query or two; a sweep that has something to do is
-sent as beat would send it: under its own name, to its own queue, with its own time limit. So one that fails or hangs takes no
-other along.
+An idle portal spends most of its processor time on messages. A check is no more than a query or two; a sweep that
+has something to do is sent as beat would send it: under its own name, to its own queue, with its own time limit. So
+one that fails or hangs takes no other along.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _looks: Final[dict[str, Look]] = {}
 
 
 def register(task_name: str, look: Look) -> None:
-    """`look` says whether the sweep has something to do; it may err by saying so."""
+    """Register a work check: `look` returns whether the sweep has something to do; it may err by saying so."""
     _looks[task_name] = look
 
 
 def register_rows(task_name: str, model: type[Leased]) -> None:
-    """Of a sweep that takes the rows of `model` that are due, and does nothing else."""
+    """Register a sweep that takes the due rows of `model`, and does nothing else."""
     register(task_name, lambda: leases.has_due(model))
 
 

@@ -48,7 +48,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def accept(request: HttpRequest) -> HttpResponse:
-    """GET uses nothing up: chat and mail programs open links automatically."""
+    """Accept an invitation. GET uses nothing up: chat and mail programs open links automatically."""
     digest = str(request.session.get(_SESSION_KEY, ""))
     try:
         invitation = invitations.find(digest)

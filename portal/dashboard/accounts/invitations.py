@@ -62,7 +62,7 @@ def revoke(request: HttpRequest, user: User, invitation_id: int) -> HttpResponse
 
 
 def _invite(user: User, slug: str, form: InviteForm) -> NewInvitation | None:
-    """None when the form is refused; it then says why."""
+    """Create the invitation of a form. None if it is refused; the form then says why."""
     data = form.cleaned_data
     try:
         return invitations.invite(

@@ -29,7 +29,7 @@ class InviteForm(forms.Form):
 
 
 class InviteToTeamForm(InviteForm):
-    """On the page of all people, where the team is a choice."""
+    """An invitation on the page of all people, where the team is a choice."""
 
     field_order = ("name", "email", "team", "role")
 

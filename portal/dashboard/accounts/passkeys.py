@@ -31,7 +31,7 @@ class _PasswordForm(ServiceForm):
 
 
 class NewPasskeyForm(_PasswordForm):
-    """`passkey` is the browser's answer, as JSON."""
+    """The form that adds a passkey. `passkey` is the browser's answer, as JSON."""
 
     name = forms.CharField(
         max_length=passkeys.LONGEST_NAME,
@@ -49,7 +49,7 @@ class RemovePasskeyForm(_PasswordForm):
 @require_http_methods(["GET", "POST"])
 @people_only
 def passkey_list(request: HttpRequest, user: User) -> HttpResponse:
-    """POST adds one."""
+    """Show the passkeys. POST adds one."""
     form = NewPasskeyForm(request.POST if request.method == "POST" else None)
     codes = form.run(lambda: _add(request, user, form))
     if codes is not None:
@@ -64,7 +64,7 @@ def passkey_list(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def begin(request: HttpRequest, user: User) -> HttpResponse:
-    """What the browser needs to make one."""
+    """Return what the browser needs to create a passkey."""
     challenge = passkeys.begin_adding(actor=user, site=challenges.site_of(request))
     return JsonResponse(challenges.keep(request, user, challenge))
 

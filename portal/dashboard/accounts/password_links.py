@@ -34,7 +34,7 @@ class ForgottenForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "POST"])
 def forgotten(request: HttpRequest) -> HttpResponse:
-    """The same answer whether or not anybody has the address."""
+    """Request a password link. The response is the same whether or not anybody has the address."""
     form = ForgottenForm(request.POST if request.method == "POST" else None)
     is_sent = False
     if links.can_mail() and form.is_valid():

@@ -41,7 +41,7 @@ class PasswordForm(ServiceForm):
 @require_http_methods(["GET", "POST"])
 @people_only
 def set_up(request: HttpRequest, user: User) -> HttpResponse:
-    """POST confirms the app with its first code, and shows the recovery codes once."""
+    """Set up the authenticator app. POST confirms it with its first code, and shows the recovery codes once."""
     form = FirstCodeForm(request.POST if request.method == "POST" else None)
     codes = form.run(lambda: second_factor.confirm(actor=user, code=form.cleaned_data["code"]))
     if codes is not None:

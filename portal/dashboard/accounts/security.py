@@ -88,7 +88,7 @@ def render_page(
     form: ChangePasswordForm | None = None,
     status: int = HTTPStatus.OK,
 ) -> HttpResponse:
-    """A refused form shows its errors; passwords are never sent back."""
+    """Render the page. A refused form shows its errors; passwords are never sent back."""
     context = {
         "sessions": sessions.list_of(user, current_key=request.session.session_key),
         "form": form or ChangePasswordForm(),

@@ -13,7 +13,9 @@ from portal.accounts.local.models import AccountLink
 
 @dataclass(frozen=True, slots=True)
 class ShownLink:
-    """`mailed_to` is empty where no e-mail is configured; where it is, an invitation has no `url`."""
+    """A link that is shown once. `mailed_to` is empty where no e-mail is configured; where it is, an invitation has
+    no `url`.
+    """
 
     title: str
     url: str

@@ -71,7 +71,7 @@ def triggers() -> Iterator[Line]:
 
 @check(_AREA, "Chain", fix="Run `manage.py audit_verify`.")
 def chain() -> Iterator[Line]:
-    """Of the rows; the anchors in the bucket are compared by the daily task and `audit_verify`."""
+    """Check the chain in the database. The daily task and `audit_verify` compare the anchors in the bucket."""
     report = verification.verify(with_store=False)
     if report.problem:
         yield failed(

@@ -26,7 +26,7 @@ _NEEDED: Final = frozenset({"Versions", "Uploads from browsers"})
 
 @check(_AREA, "Objects", fix=_REACH)
 def objects() -> Iterator[Line]:
-    """One object is written, read and deleted, in a folder of its own that nobody reads."""
+    """Write, read and delete one object, in a folder of its own that nobody reads."""
     store = object_store.s3_store()
     folder = f"uploads/doctor/{secrets.token_hex(8)}/"
     version = store.put(f"{folder}probe", _BYTES, content_type="text/plain")

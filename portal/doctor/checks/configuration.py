@@ -31,7 +31,7 @@ _OURS: Final = {
 
 @check(_AREA, "Settings", fix="Correct the setting that the message names.")
 def system_checks() -> Iterator[Line]:
-    """Those of Django and ours, with what Django checks of a deployment only."""
+    """Run the system checks of Django and the portal, including Django's deployment checks."""
     messages = django_checks.run_checks(include_deployment_checks=True)
     for message in messages:
         if message.is_silenced() or not (message.is_serious() or message.id in _OURS):

@@ -20,7 +20,7 @@ _MAIL: Final = (
 
 @check("e-mail", "Mail server", fix=_MAIL)
 def mail() -> Iterator[Line]:
-    """Up to the sign-in; nothing is sent."""
+    """Check the mail server up to the sign-in. Nothing is sent."""
     if not settings.SLIPWAY_SMTP_URL:
         fix = "Set SLIPWAY_SMTP_URL, or tell people to use Slack, Teams or webhooks."
         yield note("Mail server", "not set: no messages and no links by e-mail", fix)

@@ -17,7 +17,7 @@ _FIX: Final = (
 
 @check("clusters", "Token issuers", fix="Fix the database first.")
 def keys_of_token_issuers() -> Iterator[Line]:
-    """From here: the proxies' own way is the platform's network."""
+    """Check the keys of token issuers from the portal. How the proxies reach them depends on the platform's network."""
     for one in published_keys.check_all():
         name = f"Keys of {one.issuer}"
         if not one.problem:

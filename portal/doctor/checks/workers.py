@@ -71,7 +71,7 @@ def _line(queue: str, workers: int, late: str, waiting: int) -> Line:
 
 
 def _workers() -> dict[str, int]:
-    """How many workers of each queue answer."""
+    """Return how many workers of each queue answer."""
     inspect = current_app.control.inspect(timeout=_SECONDS)
     answers = inspect.active_queues() or {}
     consumed = [queue["name"] for queues in answers.values() for queue in queues]
@@ -79,7 +79,7 @@ def _workers() -> dict[str, int]:
 
 
 def _late(queue: str) -> str:
-    """Why it is not well; empty when it is."""
+    """Return why a queue is late. Empty if it is not."""
     at = heartbeats.last(queue)
     if at is None:
         return "no heartbeat came through yet"

@@ -67,7 +67,7 @@ class Command(BaseCommand):
         self.stdout.write(yaml.safe_dump(made, sort_keys=False, width=10_000), ending="")
 
     def _targets(self, cluster: str | None) -> list[TargetFacts]:
-        """Those without a rule are named on the standard error."""
+        """Return the SLOs of the cluster, and name those without a rule on the standard error."""
         if not cluster:
             return []
         try:

@@ -20,7 +20,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`unit` is one of Grafana's: percentunit, reqps, s, short."""
+    """A panel of a Grafana dashboard. `unit` is one of Grafana's: percentunit, reqps, s, short."""
 
     title: str
     unit: str

@@ -27,7 +27,9 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 def _is_in_network(request: HttpRequest) -> bool:
-    """Of direct requests only: behind a load balancer everybody has its address."""
+    """Return whether a direct request comes from an allowed network. False for forwarded ones: behind a load
+    balancer everybody has its address.
+    """
     if any(name in request.headers for name in _FORWARDED):
         return False
     try:

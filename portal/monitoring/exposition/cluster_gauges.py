@@ -28,7 +28,7 @@ def collect() -> Iterator[Metric]:
 
 
 def collect_errors() -> Iterator[Metric]:
-    """Of registered clusters only, so that removed ones are not kept for ever."""
+    """Yield the errors of registered clusters only, so that removed ones are not kept forever."""
     failed = CounterMetricFamily(
         "slipway_cluster_errors",
         "Requests of all processes to the API server that it did not answer, refused or throttled.",

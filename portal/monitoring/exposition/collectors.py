@@ -1,7 +1,7 @@
-"""What the database and the broker say of the portal's own work, read at each scrape.
+"""The metrics of the portal's own work from the database and the broker, read at each scrape.
 
-Every web process gives the same answer, so rules take the maximum of it. A part that cannot be read leaves its gauges
-out and says so in slipway_collector_success; the other parts are there.
+Every web process gives the same answer, so rules take the maximum of it. A part that cannot be read leaves its
+gauges out and says so in slipway_collector_success; the other parts are there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StateCollector:
 
 
 def _read(name: str, part: Callable[[], Iterator[Metric]]) -> list[Metric] | None:
-    """All of a part or None: half of it would look like zeros elsewhere."""
+    """Read all of a part or None: half of it would look like zeros elsewhere."""
     try:
         return list(part())
     except (DatabaseError, RedisError, OSError) as error:

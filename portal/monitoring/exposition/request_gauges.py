@@ -45,7 +45,7 @@ def collect() -> Iterator[Metric]:
 
 
 def _waiting() -> Metric:
-    """Of requests that nobody has decided on."""
+    """Return how long the oldest undecided request of each kind has waited."""
     waiting = GaugeMetricFamily(
         "slipway_approval_waiting_seconds",
         "How long the oldest request has waited for an approver; 0: none waits.",

@@ -43,7 +43,7 @@ def observe(request: HttpRequest, response: HttpResponseBase, *, seconds: float)
 
 
 def collector() -> Collector:
-    """The requests of all processes of this web server."""
+    """Return a collector of the requests of all processes of this web server."""
     folder = web_server.folder()
     every: Any = MultiProcessCollector
     return every(None, path=folder) if folder else _OWN

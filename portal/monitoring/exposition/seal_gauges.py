@@ -1,4 +1,4 @@
-"""What is final: hours of the cost ledger and events of the audit trail."""
+"""The gauges of sealing: hours of the cost ledger and events of the audit trail."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from portal.monitoring.rules.targets import TargetFacts
 
 
 def groups(of_targets: Sequence[TargetFacts] = ()) -> list[Group]:
-    """Of model servers, GPUs and standing targets. Those of the portal are `portal_groups`."""
+    """Return the rule groups of model servers, GPUs and SLOs. Those of the portal are `portal_groups`."""
     return [triton.group(), vllm.group(), gpus.group(), targets.group(of_targets)]
 
 
 def portal_groups() -> list[Group]:
-    """Of the Prometheus that scrapes the portal; elsewhere its absence would be an alert."""
+    """Return the rule groups of the Prometheus that scrapes the portal; elsewhere its absence would be an alert."""
     return [portal.group()]

@@ -37,7 +37,7 @@ def _memory() -> AlertRule:
 
 
 def _idle() -> AlertRule:
-    """Of a revision that held its GPUs a day ago too."""
+    """Return the rule for a revision whose GPUs are idle, and which held them a day ago too."""
     window = f"{idle_gpus.HOURS}h"
     engines = promql.of_gpu_owners(f"avg_over_time({ENGINE_ACTIVE}{{WHERE}}[{window}])")
     whole = promql.of_gpu_owners(f"avg_over_time({UTILISATION}{{WHERE}}[{window}])")

@@ -18,8 +18,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """`description` says what holds and `advice` what to do; both may use templates of Prometheus. `hold` is how long
-    `expr` must hold; empty: not at all.
+    """An alerting rule of Prometheus. `description` says what holds and `advice` what to do; both may use templates
+    of Prometheus. `hold` is how long `expr` must hold; empty: not at all.
     """
 
     name: str
@@ -53,14 +53,14 @@ class Group:
 
 
 def rule_file(groups: Sequence[Group]) -> dict[str, Any]:
-    """For `rule_files` of Prometheus. Groups without rules are left out."""
+    """Return the content of a file for `rule_files` of Prometheus. Groups without rules are left out."""
     return {"groups": [group.to_json() for group in groups if group.rules]}
 
 
 def manifest(
     groups: Sequence[Group], *, name: str, namespace: str, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    """For the Prometheus operator. `labels` are those by which its Prometheus selects rules."""
+    """Return a PrometheusRule for the Prometheus operator. `labels` are those by which its Prometheus selects rules."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",

@@ -28,7 +28,7 @@ _SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """`engine` is that of the stable revision; empty: none serves."""
+    """The facts of an SLO that a rule needs. `engine` is that of the stable revision; empty: none serves."""
 
     team: str
     namespace: str
@@ -59,7 +59,7 @@ def group(targets: Sequence[TargetFacts]) -> Group:
 
 
 def problem_with(facts: TargetFacts) -> str:
-    """Why Prometheus cannot have its figures; empty where it can."""
+    """Return why Prometheus cannot have the target's figures. Empty if it can."""
     if not facts.engine:
         return "nothing serves yet"
     if facts.metric == TargetMetric.P95:
@@ -139,7 +139,7 @@ def _increase(metric: str, where: str) -> str:
 
 
 def _bound(facts: TargetFacts) -> str:
-    """The largest bound within the limit, as a regular expression: Python writes 1.0 where others write 1."""
+    """Return the largest bound within the limit, as a regular expression: Python writes 1.0 where others write 1."""
     limit = facts.threshold_ms or 0
     within = [bound for bound in _FIRST_TOKEN_BOUNDS if bound * 1000 <= limit]
     if not within:

@@ -42,7 +42,7 @@ class Document:
 
 
 def read(name: str) -> Document | None:
-    """None for what is no document, whatever its name tries to be."""
+    """Read a document by name. None if there is no such document, whatever the name tries to be."""
     if not _NAME.fullmatch(name):
         return None
     path = _root() / f"{name}.md"
@@ -61,7 +61,7 @@ def _root() -> Path:
 
 @lru_cache(maxsize=200)
 def _render(name: str, path: Path) -> Document:
-    """Once for each process: the files come with the release."""
+    """Render a document once for each process: the files come with the release."""
     markdown = _markdown()
     tokens = markdown.parse(path.read_text(encoding="utf-8"), {})
     headings = _name_headings(tokens)
@@ -108,7 +108,7 @@ def _lead_links(tokens: Sequence[Token], *, folder: str) -> None:
 
 
 def _target(href: str, folder: str) -> str:
-    """Where a link leads inside the portal; empty when it has no page here."""
+    """Return where a link leads inside the portal. Empty if it has no page here."""
     if href.startswith((*_EXTERNAL, "#")):
         return href
     path, _, anchor = href.partition("#")

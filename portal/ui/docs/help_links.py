@@ -1,4 +1,4 @@
-"""Where the help of each screen leads: a document and its heading. A test follows every one."""
+"""The help links of the pages: a document and its heading for each. A test follows every one."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ LINKS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def address_for(url_name: str) -> str:
-    """The index where a screen has no place of its own."""
+    """Return the help link of a screen, or the index for a screen without one."""
     name, anchor = LINKS.get(url_name, (documents.INDEX, ""))
     return documents.address_of(name, anchor)

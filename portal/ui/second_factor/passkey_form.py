@@ -10,7 +10,9 @@ from portal.ui.service_form import ServiceForm
 
 
 class PasskeyForm(ServiceForm):
-    """`passkey` is the browser's answer, as JSON; with it the field `typed` may be empty."""
+    """A form that a passkey can confirm. `passkey` is the browser's answer, as JSON; with it the field `typed` may
+    be empty.
+    """
 
     typed: ClassVar[str]
 

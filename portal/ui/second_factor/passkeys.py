@@ -19,13 +19,13 @@ _LIVES: Final = timedelta(minutes=5)
 
 
 def site_of(request: HttpRequest) -> Site:
-    """As the installation is known, else as the browser asked for it."""
+    """Return the site of the installation's public URL, or else of the URL in the browser's request."""
     public: str = settings.SLIPWAY_PUBLIC_URL
     return Site((public or request.build_absolute_uri("/")).rstrip("/"))
 
 
 def ask_for_proof(request: HttpRequest, user: User) -> Mapping[str, Any] | None:
-    """Options for the browser; None without a passkey."""
+    """Return options for the browser. None without a passkey."""
     return keep(request, user, passkeys.begin_proof(user, site_of(request)))
 
 
@@ -38,7 +38,7 @@ def keep(request: HttpRequest, user: User, challenge: Challenge | None) -> Mappi
 
 
 def take(request: HttpRequest, user: User) -> Mapping[str, Any] | None:
-    """The open challenge of this person; it is gone then."""
+    """Take the open challenge of this person, which is deleted then."""
     kept = request.session.pop(_KEY, None)
     if kept is None or kept["user"] != user.pk:
         return None

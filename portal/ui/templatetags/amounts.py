@@ -36,7 +36,7 @@ class _CountedPrice(Protocol):
 
     @property
     def note(self) -> str:
-        """Why too few were counted for a price; empty for enough."""
+        """The reason why too few were counted for a price. Empty for enough."""
 
 
 @register.filter
@@ -65,7 +65,7 @@ def percent(ratio: float | Decimal | None) -> str | SafeString:
 
 @register.filter
 def gpus(count: Decimal | int | None) -> str | SafeString:
-    """A number of GPUs, whole or shared: 2, 0.5, 14.125."""
+    """Format a number of GPUs, whole or shared: 2, 0.5, 14.125."""
     return UNKNOWN if count is None else f"{Decimal(count):.3f}".rstrip("0").rstrip(".")
 
 
@@ -77,7 +77,7 @@ def decimals(count: Decimal | float | None, places: int = 1) -> str | SafeString
 
 @register.filter
 def gpu_time(milliseconds: int | None) -> str | SafeString:
-    """GPU time in hours; 3,600,000 is one GPU for one hour."""
+    """Format GPU time in hours; 3,600,000 is one GPU for one hour."""
     if milliseconds is None:
         return UNKNOWN
     return f"{formats.decimals(Decimal(milliseconds) / 3_600_000, 4)} GPU-h"

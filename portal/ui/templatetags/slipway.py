@@ -26,7 +26,7 @@ register = template.Library()
 
 
 class PartPage(Page[Any]):
-    """`name` is its query parameter, and the id of its section."""
+    """A page of a list that is a part of another page. `name` is its query parameter, and the id of its section."""
 
     def __init__(self, rows: Any, number: int, paginator: Paginator[Any], name: str) -> None:
         super().__init__(rows, number, paginator)
@@ -40,7 +40,7 @@ _SELECTED = mark_safe(" selected")
 
 @register.simple_tag
 def icon(name: str, size: int = 16) -> SafeString:
-    """A decorative Lucide icon; screen readers skip it. A page has about 20, of a few kinds."""
+    """Render a decorative Lucide icon; screen readers skip it. A page has about 20, of a few kinds."""
     return icons.svg(name, size)
 
 
@@ -57,7 +57,7 @@ def paged(context: Context, rows: Sequence[Any], name: str, size: int = 25) -> P
 
 @register.simple_tag(takes_context=True)
 def page_url(context: Context, page: Page[Any], number: int) -> str:
-    """The address of another page of a list, with all else that the query says."""
+    """Return the URL of another page of a list, with all else that the query says."""
     name = getattr(page, "name", "")
     query = context["request"].GET.copy()
     query[name or "page"] = str(number)
@@ -102,14 +102,14 @@ def traffic_bar(
 
 @register.inclusion_tag("ui/tags/mini_traffic.html")
 def mini_traffic(weight: int | None, mirror: int = 0) -> dict[str, Any]:
-    """Traffic weight of the candidate, or of copies to it, in percent; None without a route."""
+    """Render the traffic weight of the candidate, or of copies to it, in percent. None means without a route."""
     part = mirror or weight or 0
     return {"weight": weight, "mirror": mirror, "part": part, "start": 100 - part}
 
 
 @register.inclusion_tag("ui/tags/sparkline.html")
 def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> dict[str, Any]:
-    """A line through the values, oldest first; gaps where a value is not known."""
+    """Render a line through the values, oldest first, with gaps where a value is unknown."""
     known = [float(value) for value in values if value is not None]
     low, high = (min([0.0, *known]), max(known)) if known else (0.0, 0.0)
     spread = (high - low) or 1.0
@@ -135,8 +135,8 @@ def _runs(points: Sequence[str | None]) -> list[str]:
 
 @register.simple_tag
 def team_links(teams: Sequence[Team], current: Team, path: str) -> SafeString:
-    """A link to `path` for each team. On one line, and without a template: a platform admin has hundreds, on every
-    page.
+    """Render a link to `path` for each team, on one line and without a template: a platform admin has hundreds, on
+    every page.
     """
     rows = [
         (path, team.slug, _CURRENT if team.pk == current.pk else "", team.name, team.slug)
@@ -149,7 +149,7 @@ def team_links(teams: Sequence[Team], current: Team, path: str) -> SafeString:
 
 @register.simple_tag
 def team_options(teams: Sequence[Team], chosen: str) -> SafeString:
-    """The options of a select of teams, without a template as in `team_links`; `chosen` is a slug or empty."""
+    """Render the options of a select of teams, without a template as in `team_links`; `chosen` is a slug or empty."""
     rows = [(team.slug, _SELECTED if team.slug == chosen else "", team.name) for team in teams]
     return format_html_join("", '<option value="{}"{}>{}</option>', rows)
 
@@ -161,8 +161,8 @@ def meter(
     tone: str = "",
     label: str = "",
 ) -> SafeString:
-    """A bar of `percent` (0..100); `mark` is the expected value now. None shows no fill. Tables have one in each
-    row, for which a template takes long.
+    """Render a bar of `percent` (0..100); `mark` is the expected value now. None shows no fill. Tables have one in
+    each row, for which a template takes long.
     """
     text = formats.NOT_KNOWN if percent is None else f"{float(percent):.0f}%"
     parts = []
@@ -199,13 +199,13 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
 
 @register.inclusion_tag("ui/tags/checks.html")
 def checks(items: Sequence[Any]) -> dict[str, Any]:
-    """Rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
+    """Render rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
     return {"items": items}
 
 
 @register.inclusion_tag("ui/tags/field.html")
 def field(bound_field: BoundField, unit: str = "") -> dict[str, Any]:
-    """Label, input with its unit, hint and error, wired together for screen readers."""
+    """Render label, input with its unit, hint and error, wired together for screen readers."""
     widget = bound_field.field.widget
     return {
         "field": bound_field,
@@ -216,7 +216,7 @@ def field(bound_field: BoundField, unit: str = "") -> dict[str, Any]:
 
 @register.filter
 def since(at: datetime | None) -> SafeString:
-    """Relative time with the exact UTC on hover; refreshed in the browser."""
+    """Render a relative time with the exact UTC on hover, refreshed in the browser."""
     if at is None:
         return UNKNOWN
     return format_html(

@@ -15,5 +15,5 @@ VERSION = version_of("vl-convert-python")
 
 @cache
 def compressed() -> bytes:
-    """The gzipped script. Bundling takes over a second, so each process does it once, on demand."""
+    """Return the gzipped script. Bundling takes over a second, so each process does it once, on demand."""
     return gzip.compress(vl_convert.javascript_bundle(_SNIPPET).encode(), mtime=0)

@@ -25,7 +25,9 @@ class Mark:
 
 
 def merge(marks: Sequence[Mark]) -> list[Mark]:
-    """One for each time. What happened again is named once; beyond some names they are only counted."""
+    """Merge the marks into one for each time. What happened again is named once; beyond some names they are only
+    counted.
+    """
     texts: dict[datetime, dict[str, int]] = {}
     for mark in sorted(marks, key=lambda mark: mark.at):
         of_time = texts.setdefault(mark.at, {})
@@ -43,8 +45,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 def marks_on_bars(
     marks: Sequence[Mark], x: dict[str, Any], *, middle: datetime
 ) -> list[dict[str, Any]]:
-    """Rules with labels at the top of the drawing, in rows as those of lines. After the middle a label is left
-    of its rule, so that the end of the chart does not cut it off.
+    """Return rules with labels at the top of the drawing, in rows as those of lines. After the middle a label is
+    left of its rule, so that the end of the chart does not cut it off.
     """
     values = [{"at": iso(mark.at), "text": mark.text, "label": _cut(mark.text)} for mark in marks]
     rule = {"type": "rule", "color": "var(--text-3)", "strokeDash": [2, 3]}

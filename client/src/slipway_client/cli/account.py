@@ -38,9 +38,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def log_in(context: Context, options: argparse.Namespace) -> None:
-    """Nothing is stored unless the portal accepts the token.
+    """Log in.
 
-    The token is never an argument: other users of the machine could read those.
+    Nothing is stored unless the portal accepts the token, which is never an argument: other users of the machine
+    could read those.
     """
     url = login.checked_url(options.url)
     is_piped = options.token_stdin or not context.stdin.isatty()

@@ -64,8 +64,8 @@ def show_log(context: Context, options: argparse.Namespace) -> None:
 
 
 def new_lines(shown: list[str], lines: list[str]) -> list[str]:
-    """What follows the lines that were shown, where both are the end of one log. A log that began
-    again, after a restart, is new as a whole.
+    """Return the lines that follow the shown ones, where both are the end of one log. A log that began again, after
+    a restart, is new entirely.
     """
     for start in range(len(shown)):
         overlap = len(shown) - start

@@ -1,7 +1,7 @@
-"""What a command gets: the client, and where it writes.
+"""The context of a command: the client, and where it writes.
 
-Results go to the standard output, progress and errors to the standard error. With --json the output
-is one JSON document, or one on each line for commands that follow something.
+Results go to the standard output, progress and errors to the standard error. With --json the output is one JSON
+document, or one on each line for commands that follow something.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from slipway_client.types.base import Answer
 
 @dataclass
 class Context:
-    """`connect` makes the client when the first request needs it."""
+    """The context of a command. `connect` makes the client when the first request needs it."""
 
     is_json: bool
     connect: Callable[..., Client] = Client
@@ -49,7 +49,7 @@ class Context:
         return Console(file=self.err, highlight=False, soft_wrap=True, stderr=True)
 
     def show(self, answer: Answer | Sequence[Answer] | Mapping[str, Any], *lines: str) -> None:
-        """The answer as JSON, or the lines for people."""
+        """Show the response as JSON, or the lines for people."""
         if self.is_json:
             self.write_json(raw_of(answer))
             return
@@ -70,7 +70,7 @@ class Context:
         self.console.print(table, soft_wrap=False)
 
     def note(self, line: str) -> None:
-        """What is happening; not a part of the result."""
+        """Print a line about what is happening, which is not a part of the result. Prints nothing with --json."""
         if not self.is_json:
             self.progress_console.print(escape(line))
 

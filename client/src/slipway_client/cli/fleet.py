@@ -124,7 +124,7 @@ def _show(context: Context, options: argparse.Namespace) -> FleetActionDetails:
 
 
 def _approve(context: Context, options: argparse.Namespace) -> FleetActionDetails:
-    """The approval names the evidence that was shown here."""
+    """Approve a request. The approval names the evidence that was shown here."""
     action = context.client.fleet.action(options.action)
     for line in _evidence(action):
         context.note(line)
@@ -167,7 +167,7 @@ def _title(action: FleetActionDetails) -> str:
 
 
 def _evidence(action: FleetActionDetails) -> list[str]:
-    """What it changes, whose pods move, and what holds them."""
+    """Return the lines about what an action changes, whose pods move, and what blocks them."""
     shown = action.evidence
     lines = [f"  {one.field}: {one.before} → {one.after}" for one in shown.changes]
     lines += [f"  {_affected(one)}" for one in shown.deployments]

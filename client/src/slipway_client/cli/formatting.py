@@ -28,7 +28,7 @@ def checks(rows: Sequence[Check]) -> list[str]:
 
 
 def preflight(rows: Sequence[PreflightCheck]) -> list[str]:
-    """Passed checks in one line each; the others with their fix."""
+    """Format passed checks in one line each, the others with their fix."""
     lines = []
     for check in rows:
         lines.append(f"{mark(check.ok)} {check.name}: {check.detail}")

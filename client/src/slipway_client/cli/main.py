@@ -61,7 +61,7 @@ def run() -> None:
 
 
 def main(arguments: Sequence[str], make_context: Callable[..., Context] = Context) -> int:
-    """The exit code; argparse exits with 2 by itself."""
+    """Run a command and return the exit code; argparse exits with 2 by itself."""
     options = parser().parse_args(arguments)
     context = make_context(is_json=options.is_json)
     try:

@@ -116,7 +116,7 @@ class Bars:
             self._progress.console.print(escape(line))
 
     def verifying(self, version: Version) -> None:
-        """Each check in one line, once it is known."""
+        """Print each check in one line, once it is known."""
         for check in version.checks:
             if check.ok is not None and self._checks.get(check.name) != check:
                 self.note(f"{formatting.mark(check.ok)} {check.name}: {check.detail}")

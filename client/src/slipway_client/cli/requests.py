@@ -128,7 +128,7 @@ def list_waiting(context: Context, options: argparse.Namespace) -> None:
 
 
 def approve(context: Context, options: argparse.Namespace) -> None:
-    """The approval names the evidence that was shown here."""
+    """Approve a request. The approval names the evidence that was shown here."""
     change = context.client.changes.get(options.change)
     revision = f" of {change.revision.version}" if change.revision else ""
     text = f"{change.kind}{revision} as {change.team}/{change.deployment} for {change.requester}"
@@ -160,7 +160,7 @@ def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) ->
 
 
 def _per_hour(cost: Cost | None) -> str:
-    """With several instance types: of the cheapest and of the dearest."""
+    """Format a cost per hour: with several instance types, from the cheapest to the most expensive."""
     if cost is None or cost.per_hour is None:
         return "unknown"
     least = cost.cheapest_per_hour

@@ -26,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def promote(context: Context, options: argparse.Namespace) -> None:
-    """Confirms the evidence that is shown here; the portal refuses when it changed meanwhile."""
+    """Promote a rollout, confirming the evidence that is shown here. The portal refuses if it changed meanwhile."""
     rollout = context.client.rollouts.get(_open_rollout(context, options.deployment))
     for line in _lines(rollout):
         context.note(line)
@@ -40,7 +40,7 @@ def promote(context: Context, options: argparse.Namespace) -> None:
 
 
 def abort(context: Context, options: argparse.Namespace) -> None:
-    """Without a question: it is the way back to safety."""
+    """Abort a rollout without asking for confirmation: it is the way back to safety."""
     rollout_id = _open_rollout(context, options.deployment)
     aborted = context.client.rollouts.abort(rollout_id, reason=options.reason)
     context.show(aborted, _title(aborted))

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def url_of(target_uri: str) -> str:
-    """`slipway://host[:port]`: https, or http for this machine. Raises InvalidInput."""
+    """Return the portal's URL for `slipway://host[:port]`: https, or http for this machine. Raises InvalidInput."""
     parts = urlsplit(target_uri)
     if parts.scheme != "slipway" or not parts.hostname:
         raise InvalidInput(
@@ -126,8 +126,8 @@ class SlipwayDeploymentClient(BaseDeploymentClient):  # type: ignore[misc]  # ML
     def predict(
         self, deployment_name: str | None = None, inputs: Any = None, endpoint: str | None = None
     ) -> Any:
-        """`inputs` are arrays or nested lists by input name, or a DataFrame or array for a model with
-        one input. The outputs are arrays by name.
+        """Send one inference request. `inputs` are arrays or nested lists by input name, or a DataFrame or array
+        for a model with one input. The outputs are arrays by name.
         """
         if deployment_name is None:
             raise MlflowException("Name the deployment.", INVALID_PARAMETER_VALUE)
@@ -196,7 +196,7 @@ class _as_mlflow_errors:  # noqa: N801  reads as a statement
 
 
 def _stable_spec(deployment: Deployment) -> dict[str, Any]:
-    """Without what the portal adds to a spec."""
+    """Return the spec of the stable revision without what the portal adds. Empty if there is none."""
     stable = deployment.desired.stable
     given = dict(stable.spec) if stable else {}
     return {name: item for name, item in given.items() if name not in ("image", "schema")}

@@ -26,7 +26,7 @@ _ABOUT_THE_MODEL: Final = frozenset(
 
 @contextmanager
 def model_files(folder: Path) -> Iterator[Path]:
-    """The path to push: the model's only file, or a folder of links to all of them."""
+    """Yield the path to push: the model's only file, or a folder of links to all of them."""
     if folder.is_file():
         yield folder
         return

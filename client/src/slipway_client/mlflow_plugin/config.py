@@ -11,7 +11,7 @@ _OWN: Final = frozenset({"model", "cluster", "environment", "comment", "wait", "
 
 
 def read(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`-C memory=8Gi` arrives as text; a config of Python as it is."""
+    """Read a configuration: `-C memory=8Gi` arrives as text; a config of Python as it is."""
     return {
         name: value(item) if isinstance(item, str) else item
         for name, item in (config or {}).items()

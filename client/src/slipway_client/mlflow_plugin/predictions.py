@@ -12,7 +12,9 @@ from slipway_client.types import Tensor
 
 
 def inputs_of(inputs: Any, tensors: Sequence[Tensor]) -> dict[str, Any]:
-    """By name. A DataFrame has a column for each input, or is the matrix of the only one."""
+    """Return the inputs by name. A DataFrame has a column for each input, or is the matrix of the only one. Raises
+    InvalidInput.
+    """
     if isinstance(inputs, Mapping):
         return dict(inputs)
     names = [tensor.name for tensor in tensors]
@@ -37,7 +39,7 @@ class PredictionsByName(dict[str, Any]):
     """Outputs by name. MLflow's command line calls `to_json`."""
 
     def to_json(self, path: str | None = None) -> str | None:
-        """The text, or None after it was written to `path`."""
+        """Return the text, or None after it was written to `path`."""
         plain = {
             name: item.tolist() if hasattr(item, "tolist") else item for name, item in self.items()
         }

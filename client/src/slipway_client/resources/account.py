@@ -19,7 +19,7 @@ class Account:
         return [decode(Cluster, row) for row in self._connection.get("clusters")]
 
     def cluster(self, name: str = "") -> Cluster:
-        """By name; without one, the only cluster. Raises InvalidInput with the names."""
+        """Return a cluster by name; without one, the only cluster. Raises InvalidInput with the names."""
         listed = self.clusters()
         matches = [cluster for cluster in listed if cluster.name == name] if name else listed
         if len(matches) == 1:

@@ -14,7 +14,7 @@ class Alerts:
         self._connection = connection
 
     def list(self, *, team: str = "", state: str = "open", kind: str = "") -> Iterator[Alert]:
-        """Of your teams, the newest first. An empty state is any: open, silenced, ended."""
+        """Iterate over your teams' alerts, newest first. An empty state matches any: open, silenced, ended."""
         query = {"team": team, "state": state, "kind": kind}
         return (decode(Alert, row) for row in self._connection.pages("alerts", query))
 
@@ -22,7 +22,7 @@ class Alerts:
         return decode(Alert, self._connection.get(f"alerts/{alert}"))
 
     def silence(self, alert: int, *, hours: int, reason: str) -> Alert:
-        """Nobody is notified of it until then. Leads only."""
+        """Silence an alert for `hours`. Nobody is notified of it until then. Leads only."""
         body = {"hours": hours, "reason": reason}
         return decode(Alert, self._connection.post(f"alerts/{alert}/silence", body))
 

@@ -33,25 +33,26 @@ class BatchJobs:
         self._store_transport = store_transport
 
     def start(self, **fields: Any) -> BatchJobDetails:
-        """Fields of the request: team, name, model, version (its number), cluster, input, output and
-        instance_type; also gpu_resource, capacity, workers, requests, hours, error_limit, cpu and memory.
+        """Start a batch job. The fields of the request are team, name, model, version (its number), cluster, input,
+        output and instance_type; also gpu_resource, capacity, workers, requests, hours, error_limit, cpu and
+        memory.
         """
         return decode(BatchJobDetails, self._connection.post("batch-jobs", fields))
 
     def check(self, **fields: Any) -> BatchEstimate:
-        """A dry run with the fields of `start`: raises what it would raise, and stores nothing."""
+        """Check a batch job in a dry run with the fields of `start`: raises what it would raise, and stores nothing."""
         return decode(BatchEstimate, self._connection.post("batch-jobs/check", fields))
 
     def get(self, job: int) -> BatchJobDetails:
         return decode(BatchJobDetails, self._connection.get(f"batch-jobs/{job}"))
 
     def list(self, *, team: str = "", state: str = "") -> Iterator[BatchJob]:
-        """Newest first, of your teams."""
+        """Iterate over your teams' batch jobs, newest first."""
         pages = self._connection.pages("batch-jobs", {"team": team, "state": state})
         return (decode(BatchJob, row) for row in pages)
 
     def cancel(self, job: int, *, reason: str = "") -> BatchJobDetails:
-        """Finished parts of the output stay."""
+        """Cancel a batch job. Finished parts of the output stay."""
         body = {"reason": reason}
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/cancel", body))
 
@@ -60,11 +61,11 @@ class BatchJobs:
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/resume"))
 
     def parts(self, job: int) -> Iterator[BatchPart]:
-        """Finished ones, in the order of the rows."""
+        """Iterate over the finished parts, in the order of the rows."""
         return (decode(BatchPart, row) for row in self._connection.pages(f"batch-jobs/{job}/parts"))
 
     def download(self, job: int, target: str | Path) -> int:
-        """The finished parts in one new file, in the order of the rows; return their number."""
+        """Download the finished parts into one new file, in the order of the rows. Returns their number."""
         return downloads.save(
             self.parts(job),
             Path(target),
@@ -82,7 +83,7 @@ class BatchJobs:
             return upload.run(Path(path), team)
 
     def approve(self, job: int, *, comment: str = "") -> BatchJobDetails:
-        """Of somebody else, where the budget has no room for it."""
+        """Approve somebody else's batch job that the budget has no room for."""
         body = {"comment": comment}
         return decode(BatchJobDetails, self._connection.post(f"batch-jobs/{job}/approve", body))
 
@@ -97,7 +98,7 @@ class BatchJobs:
         seconds: float = 86_400,
         on_change: Callable[[BatchJobDetails], None] | None = None,
     ) -> BatchJobDetails:
-        """Until it has ended. Raises Failed with the reason unless it has succeeded."""
+        """Wait until the job has ended. Raises Failed with the reason unless it has succeeded."""
         ended = waiting.wait_for(
             lambda: self.get(job),
             lambda current: current.state in _ENDED,

@@ -22,7 +22,7 @@ class Changes:
         return (decode(Change, row) for row in pages)
 
     def waiting(self, *, kind: str = "", team: str = "") -> Iterator[WaitingRequest]:
-        """Requests of every kind that you may approve or reject now, the oldest first."""
+        """Iterate over the requests of every kind that you may approve or reject now, oldest first."""
         pages = self._connection.pages("approvals", {"kind": kind, "team": team})
         return (decode(WaitingRequest, row) for row in pages)
 
@@ -49,7 +49,7 @@ class Changes:
         seconds: float = 900,
         on_change: Callable[[Change], None] | None = None,
     ) -> Change:
-        """Until it is done. Raises Failed when it is rejected, withdrawn, expired or failed."""
+        """Wait until the request is done. Raises Failed if it is rejected, withdrawn, expired or failed."""
         ended = waiting.wait_for(
             lambda: self.get(change),
             lambda current: current.state not in _OPEN,

@@ -25,8 +25,11 @@ class Costs:
         end: datetime | None = None,
         idle: str = "",
     ) -> CostsAnswer:
-        """Hours that start in [start, end); left out, this month. The rows of all pages. `idle` is separate,
-        hidden, by-cost or by-gpu-time, for platform admins and the whole fleet; left out, separate.
+        """Return the costs of hours that start in [start, end); if left out, this month. Includes the rows of all
+        pages.
+
+        `idle` is separate, hidden, by-cost or by-gpu-time, for platform admins and the whole fleet; if left out,
+        separate.
         """
         query = {
             "team": team,
@@ -39,6 +42,6 @@ class Costs:
         return replace(pages[0], rows=tuple(row for page in pages for row in page.rows))
 
     def unusual_days(self, *, team: str = "") -> Iterator[UnusualDay]:
-        """Of the last week, the newest first: days that cost far more or less than is usual."""
+        """Iterate over the unusual days of the last week, newest first: days that cost far more or less than usual."""
         rows = self._connection.pages("costs/unusual-days", {"team": team})
         return (decode(UnusualDay, row) for row in rows)

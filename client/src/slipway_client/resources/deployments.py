@@ -37,7 +37,7 @@ class Deployments:
         return (decode(Deployment, row) for row in self._connection.pages("deployments", query))
 
     def get(self, deployment: int | str) -> Deployment:
-        """By id, or as team/name."""
+        """Return a deployment by id, or by team/name. Raises NotFound."""
         if isinstance(deployment, int):
             return decode(Deployment, self._connection.get(f"deployments/{deployment}"))
         name = parse_model(deployment)
@@ -51,7 +51,7 @@ class Deployments:
     def check(
         self, *, version: int, cluster: int, name: str, spec: Mapping[str, Any], environment: str
     ) -> Preflight:
-        """The checks and the cost of a deployment, without requesting it."""
+        """Return the checks and the cost of a deployment, without requesting it."""
         body = _draft(version, cluster, name, spec, environment)
         return decode(Preflight, self._connection.post("deployments/preflight", body))
 
@@ -76,7 +76,7 @@ class Deployments:
     def request_change(
         self, deployment: int, kind: str, *, comment: str = "", **settings: Any
     ) -> Change:
-        """`kind` is canary, roll_back, scale, stop, start or retire, with its settings of REST."""
+        """Request a change. `kind` is canary, roll_back, scale, stop, start or retire, with its settings of REST."""
         body = {"kind": kind, "comment": comment, **settings}
         return decode(Change, self._connection.post(f"deployments/{deployment}/changes", body))
 
@@ -100,7 +100,7 @@ class Deployments:
         )
 
     def promotion(self, deployment: int) -> Promotion:
-        """What it showed of its version, and where that can go next."""
+        """Return what a deployment showed of its version, and where that can go next."""
         return decode(Promotion, self._connection.get(f"deployments/{deployment}/promotion"))
 
     def promote(self, deployment: int, *, name: str = "", comment: str = "") -> Change:
@@ -129,7 +129,7 @@ class Deployments:
         return tuple(decode(Revision, row) for row in rows)
 
     def events(self, deployment: int) -> Iterator[DeploymentEvent]:
-        """Newest first."""
+        """Iterate over the deployment's events, newest first."""
         pages = self._connection.pages(f"deployments/{deployment}/events")
         return (decode(DeploymentEvent, row) for row in pages)
 
@@ -137,7 +137,7 @@ class Deployments:
         return decode(DeploymentStats, self._connection.get(f"deployments/{deployment}/stats"))
 
     def logs(self, deployment: int, *, pod: str = "", lines: int = 200) -> Log:
-        """The last lines of one pod, by default of the newest."""
+        """Return the last lines of one pod's log, by default of the newest pod."""
         query = {"pod": pod, "lines": lines}
         return decode(Log, self._connection.get(f"deployments/{deployment}/logs", query))
 
@@ -148,7 +148,7 @@ class Deployments:
         seconds: float = 900,
         on_change: Callable[[Deployment], None] | None = None,
     ) -> Deployment:
-        """Until the stable revision serves as last approved. Raises Failed when it cannot."""
+        """Wait until the stable revision serves as last approved. Raises Failed if it cannot."""
         ended = waiting.wait_for(
             lambda: self.get(deployment),
             _has_settled,

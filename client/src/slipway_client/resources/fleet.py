@@ -18,12 +18,12 @@ class Fleet:
         self._connection = connection
 
     def nodes(self, *, cluster: int | None = None, name: str = "") -> Iterator[Node]:
-        """GPU nodes that exist."""
+        """Iterate over the GPU nodes that exist."""
         pages = self._connection.pages("nodes", {"cluster": cluster, "name": name})
         return (decode(Node, row) for row in pages)
 
     def node(self, name: str, *, cluster: str = "") -> Node:
-        """By its name. Raises InvalidInput where no cluster, or more than one, has such a node."""
+        """Return a node by its name. Raises InvalidInput if no cluster, or more than one, has such a node."""
         matches = [node for node in self.nodes(name=name) if cluster in ("", node.cluster_name)]
         if len(matches) == 1:
             return matches[0]
@@ -57,7 +57,7 @@ class Fleet:
         return self._request(node, "drain", body)
 
     def actions(self, *, state: str = "", cluster: int | None = None) -> Iterator[FleetAction]:
-        """The newest first. An empty state is any."""
+        """Iterate over the fleet actions, newest first. An empty state matches any."""
         pages = self._connection.pages("fleet-actions", {"state": state, "cluster": cluster})
         return (decode(FleetAction, row) for row in pages)
 
@@ -87,7 +87,7 @@ class Fleet:
         seconds: float = 3600,
         on_change: Callable[[FleetActionDetails], None] | None = None,
     ) -> FleetActionDetails:
-        """Until it is done. Raises Failed when it ends in another way."""
+        """Wait until the action is done. Raises Failed if it ends in another way."""
         ended = waiting.wait_for(
             lambda: self.action(action),
             lambda current: current.state not in _OPEN,

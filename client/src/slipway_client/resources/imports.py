@@ -29,9 +29,9 @@ class Imports:
         metadata: Mapping[str, Any] | None = None,
         fields: Mapping[str, Any] | None = None,
     ) -> Import:
-        """`address` is s3://bucket/prefix/, https://host/model.onnx, models:/name/3, models:/name@alias
-        or hf://organisation/model:commit; `server` names the MLflow server, where there are several.
-        `fields` are further fields of the request, such as `declared` and `readme`.
+        """Start an import. `address` is s3://bucket/prefix/, https://host/model.onnx, models:/name/3,
+        models:/name@alias or hf://organisation/model:commit; `server` names the MLflow server, if there are
+        several. `fields` are further fields of the request, such as `declared` and `readme`.
         """
         body = {
             "address": address,
@@ -45,7 +45,7 @@ class Imports:
         return decode(Import, self._connection.get(f"imports/{import_id}"))
 
     def list(self, *, state: str = "") -> Iterator[Import]:
-        """Newest first, of all models that the token's owner may see."""
+        """Iterate over the imports, newest first, of all models that the token's owner may see."""
         pages = self._connection.pages("imports", {"state": state})
         return (decode(Import, row) for row in pages)
 
@@ -62,7 +62,7 @@ class Imports:
         seconds: float = 3600,
         on_change: Callable[[Import], None] | None = None,
     ) -> Import:
-        """Until all files are copied. Raises Failed with the reason when it failed or was canceled."""
+        """Wait until all files are copied. Raises Failed with the reason if it failed or was canceled."""
         ended = waiting.wait_for(
             lambda: self.get(import_id),
             lambda current: current.state != _RUNNING,
@@ -76,7 +76,7 @@ class Imports:
         return ended
 
     def mlflow_servers(self) -> tuple[MlflowServer, ...]:
-        """The tracking servers that this installation imports from."""
+        """Return the tracking servers that this installation imports from."""
         return tuple(decode(MlflowServer, row) for row in self._connection.get("mlflow-servers"))
 
     def mlflow_models(self, server: str, *, search: str = "") -> Iterator[MlflowModel]:
@@ -84,7 +84,7 @@ class Imports:
         return (decode(MlflowModel, row) for row in pages)
 
     def mlflow_versions(self, server: str, model: str) -> Iterator[MlflowVersion]:
-        """Newest first."""
+        """Iterate over the versions of an MLflow model, newest first."""
         pages = self._pages(f"mlflow-servers/{server}/versions", {"model": model})
         return (decode(MlflowVersion, row) for row in pages)
 

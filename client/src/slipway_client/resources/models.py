@@ -19,11 +19,11 @@ class Models:
         return (decode(Model, row) for row in self._connection.pages("models", query))
 
     def get(self, name: str) -> Model:
-        """`name` is team/model."""
+        """Return a model; `name` is team/model."""
         return decode(Model, self._connection.get(f"models/{parse_model(name)}"))
 
     def create(self, name: str, *, description: str = "", task: str = "") -> Model:
-        """A push creates the model too; this one is for a model without versions."""
+        """Create a model without versions. A push creates its model too."""
         model = parse_model(name)
         body = {
             "team": model.team,

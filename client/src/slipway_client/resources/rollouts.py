@@ -24,11 +24,11 @@ class Rollouts:
         return decode(Rollout, self._connection.get(f"rollouts/{rollout}"))
 
     def promote(self, rollout: Rollout, *, comment: str = "") -> Rollout:
-        """To the next step. Confirms the evidence that `rollout` shows; refused when it changed."""
+        """Promote to the next step, confirming the evidence that `rollout` shows. Refused if it changed."""
         return self._confirm(rollout, "promote", comment)
 
     def promote_fully(self, rollout: Rollout, *, comment: str = "") -> Rollout:
-        """To 100% now, without the steps that are left."""
+        """Promote to 100% now, without the steps that are left."""
         return self._confirm(rollout, "promote-fully", comment)
 
     def pause(self, rollout: int, *, reason: str = "") -> Rollout:
@@ -42,18 +42,16 @@ class Rollouts:
         return self._act(rollout, "finish-watch", {})
 
     def abort(self, rollout: int, *, reason: str = "") -> Rollout:
-        """All requests go back to the stable revision."""
+        """Abort the rollout. All requests go back to the stable revision."""
         return self._act(rollout, "abort", {"reason": reason})
 
     def news(self, rollout: int, *, after: int = 0, wait: int = 0) -> RolloutNews:
-        """Events after `after`; with `wait`, the answer comes once there is one, or after so many
-        seconds.
-        """
+        """Return the events after `after`; with `wait`, once there is one, or after that many seconds."""
         query = {"after": after, "wait": wait}
         return decode(RolloutNews, self._connection.get(f"rollouts/{rollout}/events", query))
 
     def watch(self, rollout: int) -> Iterator[RolloutEvent | Rollout]:
-        """Each event and each new state until the rollout ended. Reconnects where it stopped."""
+        """Yield each event and each new state until the rollout ended. Reconnects where it stopped."""
         last, pause = "", _PAUSE_SECONDS
         path = f"rollouts/{rollout}/events"
         while True:
@@ -85,7 +83,7 @@ class Rollouts:
 
 
 def messages(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    """The fields of each server-sent event; one that was cut off is left out."""
+    """Yield the fields of each server-sent event. One that was cut off is left out."""
     fields: dict[str, str] = {}
     for line in lines:
         if not line:

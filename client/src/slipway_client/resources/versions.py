@@ -19,17 +19,17 @@ class Versions:
         self._connection = connection
 
     def list(self, model: str) -> Iterator[ListedVersion]:
-        """Newest first. `model` is team/model."""
+        """Iterate over the versions of a model, newest first. `model` is team/model."""
         path = f"models/{parse_model(model)}/versions"
         return (decode(ListedVersion, row) for row in self._connection.pages(path))
 
     def list_by_digest(self, sha256: str) -> Iterator[ListedVersion]:
-        """Versions with these bytes, in every team of the token's owner."""
+        """Iterate over the versions with these bytes, in every team of the token's owner."""
         pages = self._connection.pages("versions", {"sha256": sha256})
         return (decode(ListedVersion, row) for row in pages)
 
     def get(self, version: int | str) -> Version:
-        """By id, or as team/model:3, team/model@champion, or team/model for the newest ready one."""
+        """Return a version by id, or by team/model:3, team/model@champion, or team/model for the newest ready one."""
         if isinstance(version, int):
             return decode(Version, self._connection.get(f"versions/{version}"))
         name = parse_version(version)
@@ -54,7 +54,7 @@ class Versions:
     def wait_for_attestation(
         self, version: int, attestation: int, *, seconds: float = 120
     ) -> Attestation:
-        """Until a worker verified it."""
+        """Wait until a worker has checked the attestation."""
 
         def find() -> Attestation:
             rows = self.attestations(version)
@@ -76,7 +76,7 @@ class Versions:
         seconds: float = 600,
         on_change: Callable[[Version], None] | None = None,
     ) -> Version:
-        """Until its verification ended. Raises Failed unless it is *ready*."""
+        """Wait until the version's verification ended. Raises Failed unless it is *ready*."""
         ended = waiting.wait_for(
             lambda: self.get(version),
             lambda current: current.state not in _IN_PROGRESS,

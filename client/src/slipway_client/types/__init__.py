@@ -1,9 +1,9 @@
-"""What the portal answers, as frozen dataclasses.
+"""The portal's responses as frozen dataclasses.
 
-They are written by hand: generated classes would be 200, most never used here, with the portal's
-internal names. `tests/client/test_types_agree_with_the_document.py` compares every field of every
-class with docs/openapi.yaml (existence, type, null), so the two cannot drift apart. `raw` is the
-whole answer, with fields that this client does not name.
+They are written by hand: generated classes would be 200, most never used here, with the portal's internal names.
+`tests/client/test_types_agree_with_the_document.py` compares every field of every class with docs/openapi.yaml
+(existence, type, null), so the two cannot drift apart. `raw` is the whole response, with fields that this client
+does not name.
 """
 
 from slipway_client.types.account import Cluster, Grant, Me, MyTeam

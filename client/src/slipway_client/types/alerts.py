@@ -10,7 +10,7 @@ from slipway_client.types.base import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert(Answer):
-    """`advice` says what to do; `path` is that of the page which shows what it is about."""
+    """An alert. `advice` says what to do; `path` is that of the page which shows what it is about."""
 
     id: int
     team: str

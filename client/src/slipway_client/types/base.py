@@ -1,4 +1,4 @@
-"""What all answers have in common."""
+"""The base of all responses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`raw` is the portal's whole answer; two answers are equal when their fields are."""
+    """A response of the portal. `raw` is the portal's whole answer; two answers are equal when their fields are."""
 
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -11,8 +11,8 @@ from slipway_client.types.base import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob(Answer):
-    """`total_rows` is None until the input was read, and of a job that drains a queue; `cost_limit` where a price is not
-    known. `failed_rows` of the done ones have no answer.
+    """A batch job. `total_rows` is None until the input was read, and of a job that drains a queue; `cost_limit`
+    where a price is not known. `failed_rows` of the done ones have no answer.
     """
 
     id: int
@@ -53,8 +53,8 @@ class BatchQueue(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJobDetails(BatchJob):
-    """`spent` is None where it is not known; `forecast` and `done_at` are at this rate. `why_not_decide` is empty where
-    you may approve or reject it.
+    """A batch job with all its details. `spent` is None where it is not known; `forecast` and `done_at` are at this
+    rate. `why_not_decide` is empty where you may approve or reject it.
     """
 
     detail: str
@@ -70,7 +70,7 @@ class BatchJobDetails(BatchJob):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPrice(Answer):
-    """Of all workers; None where the price is not known."""
+    """The price of all workers. None means that a price is unknown."""
 
     per_hour: Decimal | None
     cost_limit: Decimal | None
@@ -78,7 +78,9 @@ class BatchPrice(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEstimate(BatchPrice):
-    """`fits_now` is None where it waits for nodes; `why_approval` is empty where it starts at once."""
+    """An estimate of a batch job before it starts. `fits_now` is None where it waits for nodes; `why_approval` is
+    empty where it starts at once.
+    """
 
     spot: BatchPrice
     on_demand: BatchPrice
@@ -89,7 +91,7 @@ class BatchEstimate(BatchPrice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchUpload(Answer):
-    """`input` is the input of a job, once it is complete."""
+    """An uploaded file of rows. `input` is the input of a job, once it is complete."""
 
     id: int
     team: str

@@ -13,7 +13,9 @@ from slipway_client.types.deployments import Revision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreflightCheck(Answer):
-    """`ok` is None while unknown; a failed one with `is_blocking` refuses the request."""
+    """A preflight check of a request. `ok` is None while unknown; a failed one with `is_blocking` refuses the
+    request.
+    """
 
     name: str
     ok: bool | None
@@ -50,7 +52,7 @@ class ChangePreflight(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionEvidence(Answer):
-    """What an environment showed of a version; `golden` is passed, failed, not run or none."""
+    """The evidence of a version from an environment; `golden` is passed, failed, not run or none."""
 
     environment: str
     deployment: str
@@ -70,7 +72,7 @@ class PromotionTarget(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion(Answer):
-    """Where the version of a deployment can go next. `new_deployment` is a request without a name."""
+    """The environments to which a deployment's version can go next. `new_deployment` is a request without a name."""
 
     environment: str
     version_id: int
@@ -119,8 +121,8 @@ class Change(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRequest(Answer):
-    """What you may approve or reject now. `kind` is deployment, pipeline (`id` is the change request's), batch-job or
-    fleet-action.
+    """A request that you may approve or reject now. `kind` is deployment, pipeline (`id` is the change request's),
+    batch-job or fleet-action.
     """
 
     kind: str

@@ -20,8 +20,8 @@ class CostsKey(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow(Answer):
-    """`is_unpriced`: no hour of it has a price, so the amount is unknown and not 0. `idle_amount` is its part of
-    idle where idle is shared; it is not in `amount`.
+    """The cost of one group. `is_unpriced`: no hour of it has a price, so the amount is unknown and not 0.
+    `idle_amount` is its part of idle where idle is shared; it is not in `amount`.
     """
 
     key: CostsKey

@@ -12,7 +12,7 @@ from slipway_client.types.base import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision(Answer):
-    """`version` is "model:number"."""
+    """A revision of a deployment. `version` is "model:number"."""
 
     number: int
     version: str
@@ -24,7 +24,7 @@ class Revision(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired(Answer):
-    """`candidate_weight` is the percentage of requests routed to the candidate."""
+    """The desired state of a deployment. `candidate_weight` is the percentage of requests routed to the candidate."""
 
     stable: Revision | None
     candidate: Revision | None
@@ -95,7 +95,7 @@ class RevisionStats(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentStats(Answer):
-    """`total` is None when no pod was polled in the interval."""
+    """The statistics of a deployment. `total` is None when no pod was polled in the interval."""
 
     seconds: int
     total: ServingStats | None

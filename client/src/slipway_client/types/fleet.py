@@ -11,7 +11,7 @@ from slipway_client.types.base import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(Answer):
-    """`kind` is reclaim, removal or gpu-fault."""
+    """A notice about a node. `kind` is reclaim, removal or gpu-fault."""
 
     kind: str
     title: str
@@ -22,7 +22,7 @@ class Notice(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Answer):
-    """`usd_per_hour_amount` None is not known."""
+    """A GPU node. `usd_per_hour_amount` None is not known."""
 
     id: int
     cluster_name: str
@@ -74,7 +74,7 @@ class ActionEvidence(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetAction(Answer):
-    """`state_reason` of a running one is how far it is."""
+    """An action on the fleet. `state_reason` of a running one is how far it is."""
 
     id: int
     kind: str

@@ -48,7 +48,7 @@ class MlflowServer(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MlflowModel(Answer):
-    """`newest` is the number of the newest version; empty if there is none."""
+    """A registered model of an MLflow server. `newest` is the number of the newest version; empty if there is none."""
 
     name: str
     description: str

@@ -35,7 +35,7 @@ class Model(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Answer):
-    """`ok` is None while it is not known, or was not tried."""
+    """A check of a version's verification. `ok` is None while it is not known, or was not tried."""
 
     name: str
     ok: bool | None
@@ -57,7 +57,7 @@ class Attestation(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Answer):
-    """`dtype` is Triton's, for example FP32; a dimension of -1 is dynamic."""
+    """An input or output of a model. `dtype` is Triton's, for example FP32; a dimension of -1 is dynamic."""
 
     name: str
     dtype: str
@@ -139,7 +139,7 @@ class StartedUpload(Version):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartUrl(Answer):
-    """For one PUT of exactly `size_bytes`, with these headers."""
+    """A URL for one PUT of exactly `size_bytes`, with these headers."""
 
     path: str
     number: int
@@ -150,7 +150,7 @@ class PartUrl(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts(Answer):
-    """`missing` are the numbers that still have to be sent."""
+    """The state of a file's upload in parts. `missing` are the numbers that still have to be sent."""
 
     part_size: int
     part_count: int

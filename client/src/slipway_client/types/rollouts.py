@@ -30,7 +30,7 @@ class StepState(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout(Answer):
-    """`evidence_hash` is what a promotion confirms."""
+    """A rollout. `evidence_hash` is what a promotion confirms."""
 
     id: int
     deployment_id: int

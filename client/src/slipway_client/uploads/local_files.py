@@ -35,7 +35,7 @@ class FileChanged(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """`path` is what the version calls it. Size and time of change tell whether it is still the
+    """A file to upload. `path` is what the version calls it. Size and time of change tell whether it is still the
     same file.
     """
 
@@ -45,7 +45,7 @@ class LocalFile:
     changed_ns: int
 
     def chunks(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """The bytes of a range. Raises FileChanged if the file is not as it was listed."""
+        """Yield the bytes of a range. Raises FileChanged if the file is not as it was listed."""
         left = self.size_bytes - start if size is None else size
         with self.source.open("rb") as file:
             self._require_unchanged(file.fileno())
@@ -64,15 +64,16 @@ class LocalFile:
             raise FileChanged(self.source)
 
     def head(self, size: int) -> str:
-        """The first bytes in base64."""
+        """Return the first bytes in base64."""
         first = next(self.chunks(0, min(size, self.size_bytes)), b"")
         return base64.b64encode(first).decode()
 
 
 def collect(path: Path) -> list[LocalFile]:
-    """One file, or all files of a folder by their path in it. Raises InvalidInput.
+    """Collect one file, or all files of a folder by their path in it.
 
-    Links to files are followed, because caches of models consist of them; links to folders are not.
+    Links to files are followed, because caches of models consist of them; links to folders are not. Raises
+    InvalidInput.
     """
     try:
         if path.is_dir():
@@ -109,7 +110,7 @@ def _local(source: Path, path: str) -> LocalFile:
 def sha256(
     file: LocalFile, on_bytes: OnBytes, start: int = 0, size: int | None = None
 ) -> hashlib._Hash:
-    """Of the file, or of a range of it, read as a stream."""
+    """Return the SHA-256 of the file, or of a range of it, read as a stream."""
     digest = hashlib.sha256()
     for chunk in file.chunks(start, size):
         digest.update(chunk)
@@ -118,8 +119,8 @@ def sha256(
 
 
 def identity(sha256_by_path: Mapping[str, str]) -> str:
-    """The digest of a version: of one file its own; of several that of what `sha256sum` prints for
-    them, by path.
+    """Return the digest of a version: for one file its own; for several that of what `sha256sum` prints for them,
+    by path.
     """
     if len(sha256_by_path) == 1:
         return next(iter(sha256_by_path.values()))

@@ -100,7 +100,7 @@ class PartStore:
 
 
 def _problem(answer: httpx.Response) -> str:
-    """What went wrong, if another attempt can help. Raises otherwise."""
+    """Return what went wrong, if another attempt can help. Raises UrlRefused, UploadGone or Failed otherwise."""
     match = _CODE.search(answer.text)
     code = match[1] if match else ""
     if answer.status_code == httpx.codes.FORBIDDEN:

@@ -1,4 +1,4 @@
-"""What an upload reports while it runs."""
+"""The progress that an upload reports while it runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class Progress(Protocol):
     """Called from several threads."""
 
     def begin(self, stage: str, total_bytes: int) -> None:
-        """`stage` is "digest" or "send"."""
+        """Begin `stage`, which is "digest" or "send", of `total_bytes`."""
 
     def advance(self, stage: str, count: int) -> None:
-        """Negative when a part has to be sent again."""
+        """Advance a stage by `count` bytes, which is negative if a part has to be sent again."""
 
     def note(self, line: str) -> None: ...
 
     def verifying(self, version: Version) -> None:
-        """Each time that a check of the verification has changed."""
+        """Report each change of a check of the verification."""
 
 
 class Silent:

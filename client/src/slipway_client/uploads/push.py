@@ -1,8 +1,7 @@
-"""From a path to a version: digest, find, send what is missing, complete, verify.
+"""The upload of a path as a version: digest, find, send what is missing, complete, verify.
 
-Nothing is stored on this machine. An interrupted upload is recognised by its files: an open upload
-of the same person and model with the same paths, sizes and digests is continued, also from another
-machine.
+Nothing is stored on this machine. An interrupted upload is recognised by its files: an open upload of the same
+person and model with the same paths, sizes and digests is continued, also from another machine.
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ _TO_SEND_AGAIN: Final = frozenset({"parts_missing", "parts_refused"})
 
 @dataclass(frozen=True, slots=True)
 class UploadOptions:
-    """`fields` are further fields of the request, as the API documents them: metadata, declared, …"""
+    """The options of an upload. `fields` are further fields of the request, as the API documents them: metadata,
+    declared, …
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     is_duplicate_allowed: bool = False
@@ -65,7 +66,7 @@ class Push:
         self._finished: list[str] = []
 
     def run(self) -> int:
-        """The id of the version: a new one, or one with exactly these files."""
+        """Push the files and return the version's id: a new one, or one with exactly these files."""
         files = local_files.collect(self._path)
         git_lfs.refuse_pointers(files)
         self._progress.begin("digest", sum(file.size_bytes for file in files))
@@ -87,7 +88,7 @@ class Push:
     def _find_open(
         self, files: Sequence[LocalFile], digests: Mapping[str, str]
     ) -> StartedUpload | None:
-        """An open upload of the token's owner with exactly these files."""
+        """Find an open upload of the token's owner with exactly these files."""
         expected = {file.path: (file.size_bytes, digests[file.path]) for file in files}
         total = sum(file.size_bytes for file in files)
         for version in self._own_open_versions():
@@ -133,7 +134,7 @@ class Push:
         return decode(StartedUpload, answer)
 
     def _same_version(self, digests: Mapping[str, str], error: Conflict) -> int:
-        """The version that has these files already. Nothing is sent."""
+        """Return the version that has these files already. Nothing is sent."""
         sha256 = local_files.identity(digests)
         for row in self._connection.pages("versions", {"sha256": sha256}):
             version = decode(ListedVersion, row)
@@ -146,7 +147,7 @@ class Push:
         raise error
 
     def _send_and_complete(self, upload: StartedUpload, by_path: Mapping[str, LocalFile]) -> None:
-        """Each round sends what the store lacks; one is enough unless the store lost parts."""
+        """Send what the store lacks in rounds; one is enough unless the store lost parts."""
         states = {file.path: file for file in upload.files}
         for _ in range(_ROUNDS):
             missing = [
@@ -177,7 +178,7 @@ class Push:
         return True
 
     def _missing(self, version_id: int, state: ArtifactFile, file: LocalFile) -> Missing:
-        """Parts of the file that the store lacks. One request, and only for a file that was begun."""
+        """Return the parts of the file that the store lacks. Sends one request, and only for a file that was begun."""
         if state.state in ("stored", "verified"):
             return Missing(file, state.part_size, (), is_assembled=True)
         if state.state == "waiting":
@@ -247,7 +248,7 @@ class Push:
                 return
 
     def _guarded(self, version_id: int, work: Callable[[], bool]) -> bool:
-        """An upload that has ended meanwhile says how, instead of "wrong state"."""
+        """Say how an upload ended if it has ended meanwhile, instead of "wrong state"."""
         try:
             return work()
         except (Conflict, NotFound) as error:

@@ -24,7 +24,7 @@ _TO_SEND_AGAIN: Final = frozenset({"parts_missing", "parts_refused"})
 
 @dataclass(frozen=True, slots=True)
 class RowsUpload:
-    """`transport` replaces the network to the object store."""
+    """An upload of a file of rows. `transport` replaces the network to the object store."""
 
     connection: Connection
     progress: Progress

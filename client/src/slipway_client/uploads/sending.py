@@ -64,8 +64,8 @@ class Sender:
     _gone: set[str] = field(default_factory=set)
 
     def run(self, missing: Sequence[Missing]) -> None:
-        """Calls `on_file` with the path of each file that is sent as a whole. A file whose upload
-        was dropped by the store is left out; the next round finds all its parts missing.
+        """Send all parts, and call `on_file` with the path of each file that is sent as a whole. A file whose
+        upload was dropped by the store is left out; the next round finds all its parts missing.
         """
         self._left = {item.file.path: len(item.numbers) for item in missing}
         parts = (part for item in missing for part in item.parts())
@@ -146,7 +146,7 @@ def _checksum(part: Part) -> str:
 def digest_all(
     files: Sequence[LocalFile], on_bytes: Callable[[int], None], parallel: int
 ) -> dict[str, str]:
-    """The SHA-256 of each file by its path."""
+    """Return the SHA-256 of each file by its path."""
     stop = threading.Event()
 
     def count(size: int) -> None:

@@ -16,7 +16,7 @@ class ClusterApi(Protocol):
 
     @property
     def revision(self) -> int:
-        """Grows with every change that `list` returns."""
+        """The revision, which grows with every change that `list` returns."""
 
     def wait(self, revision: int, timeout: float) -> int:
         """Block until a change after `revision`, at most `timeout` seconds."""

@@ -186,7 +186,7 @@ class HttpClusterApi:
         return answer
 
     def _request(self, method: str, path: str, body: JsonObject | None) -> httpx.Response:
-        """Retries while the server is throttling, or loads a new resource definition."""
+        """Send a request, and retry while the server is throttling or loads a new resource definition."""
         response = self._client.request(method, path, json=body)
         for _ in range(_THROTTLED_RETRIES):
             if response.status_code != HTTPStatus.TOO_MANY_REQUESTS:

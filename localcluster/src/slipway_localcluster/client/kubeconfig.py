@@ -29,7 +29,7 @@ class Connection:
 
 
 def read(path: Path, context: str | None = None) -> Connection:
-    """Supports a CA, and a token or a client certificate, inline or as files."""
+    """Read a kubeconfig. Supports a CA, and a token or a client certificate, inline or as files."""
     config = yaml.safe_load(path.read_text())
     chosen = _named(config, "context", context or config.get("current-context"))
     cluster = _named(config, "cluster", chosen["cluster"])
@@ -54,14 +54,14 @@ def _named(config: JsonObject, field: str, name: str | None) -> JsonObject:
 
 
 def _content(entry: JsonObject, field: str, directory: Path) -> bytes | None:
-    """The inline `FIELD-data`, or the file that `FIELD` names."""
+    """Return the inline `FIELD-data`, or the file that `FIELD` names."""
     if entry.get(f"{field}-data"):
         return base64.b64decode(entry[f"{field}-data"])
     return (directory / entry[field]).read_bytes() if entry.get(field) else None
 
 
 def _load_client_certificate(tls: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """The ssl module reads both from files only."""
+    """Load a client certificate, which the ssl module reads from files only."""
     with TemporaryDirectory() as folder:
         certificate_file, key_file = Path(folder) / "certificate", Path(folder) / "key"
         certificate_file.write_bytes(certificate)

@@ -1,4 +1,4 @@
-"""What an API server asks a kubelet for: the logs of its pods, over HTTPS with a client certificate."""
+"""The part of a kubelet's API that an API server uses: the logs of its pods, over HTTPS with a client certificate."""
 
 import functools
 import select
@@ -70,7 +70,7 @@ class _Server(ThreadingHTTPServer):
     stopping: threading.Event
 
     def handle_error(self, *_: object) -> None:
-        """A client that went away, or without a certificate."""
+        """Ignore a client that went away, or has no certificate."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -136,7 +136,9 @@ class _Handler(BaseHTTPRequestHandler):
                     return
 
     def _has_left(self) -> bool:
-        """Waits a moment. A client sends nothing more, so what can be read is its end."""
+        """Return whether the client has left, after a moment. A client sends nothing more, so what can be read is
+        its end.
+        """
         readable, _, _ = select.select([self.connection], [], [], _FOLLOW_SECONDS)
         return bool(readable) or self.server.stopping.is_set()
 
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         return pod is None or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
     def _answer(self, status: int, message: str) -> None:
-        """As a kubelet does: the API server makes a Status of it."""
+        """Send a plain-text error as a kubelet does. The API server makes a Status of it."""
         body = message.encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain")
@@ -154,11 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """The API server has an audit log of its own."""
+        """Log nothing: the API server has an audit log of its own."""
 
 
 def _groups_of(connection: ssl.SSLSocket) -> frozenset[str]:
-    """Organisations of the client's certificate, which Kubernetes takes for groups."""
+    """Return the organisations of the client's certificate, which Kubernetes takes for groups."""
     subject: Any = (connection.getpeercert() or {}).get("subject", ())
     return frozenset(
         value for part in subject for name, value in part if name == "organizationName"

@@ -43,7 +43,7 @@ class ConnectProxy:
 
 
 def pod_tunnel(api: ClusterApi, path: Path) -> ConnectProxy:
-    """To ports of pods, and to nothing else of this machine."""
+    """Open a tunnel to ports of pods, and to nothing else of this machine."""
 
     def dial(address: str) -> socket.socket | None:
         port = _real_port(api, address)
@@ -87,7 +87,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _real_port(api: ClusterApi, address: str) -> int | None:
-    """The port of this machine behind `ip:port` of a pod; None when nothing listens there now."""
+    """Return the port of this machine behind `ip:port` of a pod; None when nothing listens there now."""
     host, _, port = address.rpartition(":")
     for pod in api.list(POD):
         if (pod.get("status") or {}).get("podIP") == host:
@@ -99,7 +99,7 @@ def _real_port(api: ClusterApi, address: str) -> int | None:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Until one side ends; the other then sees the end as well."""
+    """Copy bytes until one side ends; the other then sees the end as well."""
     with suppress(OSError):
         while data := source.recv(_CHUNK):
             target.sendall(data)

@@ -49,7 +49,7 @@ class WatchCache:
             self._notify()
 
     def put(self, kind: Kind, obj: JsonObject) -> None:
-        """Ignores an object older than the known one: a write may return before its event comes."""
+        """Store an object, unless it is older than the known one: a write may return before its event comes."""
         with self._changed:
             known = self._bodies[kind].get(_key(obj))
             if known is None or known[0] < _version(obj):

@@ -53,7 +53,7 @@ class Agents:
         self._envoy: processes.Child | None = None
 
     def start(self) -> None:
-        """Recover first, so that the gateway never routes to a stale address."""
+        """Start the agents. They recover first, so that the gateway never routes to a stale address."""
         self._register_nodes()
         self._gateway.seed()
         self._kubelet.recover()

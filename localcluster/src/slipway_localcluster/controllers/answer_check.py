@@ -30,7 +30,7 @@ _BYTES = {
 
 
 def failure_of(port: int, repositories: Sequence[Path]) -> str:
-    """Why a model of the Triton at this port does not answer; empty when each answered once.
+    """Return why a model of the Triton at this port does not answer. Empty if each answered once.
 
     Model names come from the repository, because Triton's own index may be closed to clients.
     """
@@ -64,7 +64,7 @@ def _models(repositories: Sequence[Path]) -> Iterator[tuple[str, Any]]:
 
 
 def _request(config: Any) -> tuple[bytes, dict[str, str]]:
-    """Body and headers of a request with zeros, in Triton's binary form."""
+    """Return body and headers of a request with zeros, in Triton's binary form."""
     batch = [1] if config.max_batch_size else []
     tensors = [_zeros(tensor, batch) for tensor in config.input]
     head = json.dumps(
@@ -79,7 +79,7 @@ def _request(config: Any) -> tuple[bytes, dict[str, str]]:
 
 
 def _zeros(tensor: Any, batch: Sequence[int]) -> tuple[dict[str, Any], bytes]:
-    """A tensor of zeros, or of empty strings. A free dimension gets size 1."""
+    """Return a tensor of zeros, or of empty strings. A free dimension gets size 1."""
     shape = [*batch, *(max(size, 1) for size in tensor.dims)]
     kind = model_config_pb2.DataType.Name(tensor.data_type).removeprefix("TYPE_")
     data = bytes(_BYTES[kind] * math.prod(shape))

@@ -15,7 +15,9 @@ _TYPES = "type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3"
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """`credentials` are pairs of client and key. With a `problem` nobody is served."""
+    """The API keys that a route accepts. `credentials` are pairs of client and key. With a `problem` nobody is
+    served.
+    """
 
     credentials: tuple[tuple[str, str], ...] = ()
     headers: tuple[str, ...] = ()
@@ -32,7 +34,7 @@ class ApiKeys:
 
 
 def disabled_filter() -> JsonObject:
-    """In the chain of all routes; a route with keys turns it on by its own configuration."""
+    """Return the filter for the chain of all routes. A route with keys turns it on by its own configuration."""
     return {"name": FILTER, "disabled": True, "typed_config": {"@type": f"{_TYPES}.ApiKeyAuth"}}
 
 

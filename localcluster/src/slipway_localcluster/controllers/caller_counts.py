@@ -18,7 +18,7 @@ _KEY_OF_SECRET = re.compile(r"[-._a-zA-Z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class CountedClients:
-    """`header` names the client once its key was accepted."""
+    """The clients whose requests to a route are counted. `header` names the client once its key was accepted."""
 
     route: Key
     header: str
@@ -42,7 +42,7 @@ class ClientMemory:
         self._clients: dict[Key, Set[str]] = {}
 
     def counted(self, access: Mapping[Key, Access]) -> dict[Key, CountedClients]:
-        """By route. Routes without keys are forgotten."""
+        """Return the clients to count by route. Routes without keys are forgotten."""
         current = {key: set(item.clients) for key, item in access.items()}
         self._clients = {
             key: clients | self._clients.get(key, set()) for key, clients in current.items()
@@ -55,7 +55,7 @@ class ClientMemory:
 
 
 class Match(Protocol):
-    """Of a route: what a request must have."""
+    """The match of a route: what a request must have."""
 
     @property
     def path(self) -> str: ...

@@ -9,7 +9,7 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 
 def condition(kind: str, status: str, *, reason: str = "", message: str = "") -> JsonObject:
-    """One condition; an empty reason or message is left out."""
+    """Return a condition. An empty reason or message is left out."""
     built: JsonObject = {"type": kind, "status": status}
     if reason:
         built["reason"] = reason
@@ -19,7 +19,7 @@ def condition(kind: str, status: str, *, reason: str = "", message: str = "") ->
 
 
 def merge(current: Iterable[JsonObject] | None, desired: Iterable[JsonObject]) -> list[JsonObject]:
-    """The desired conditions; a condition whose status is unchanged keeps its transition time."""
+    """Return the desired conditions. A condition whose status is unchanged keeps its transition time."""
     by_type = {item["type"]: item for item in current or ()}
     return [_timed(by_type.get(item["type"]), item) for item in desired]
 

@@ -17,7 +17,9 @@ _KINDS = {"secret": SECRET, "configMap": CONFIG_MAP}
 
 
 class MissingReference(Exception):
-    """In the words of a kubelet, which starts the container as soon as it is there."""
+    """A referenced object or key is missing. The message has a kubelet's wording; a kubelet starts the container
+    once it exists.
+    """
 
 
 def plain_values(container: JsonObject) -> Mapping[str, str]:
@@ -29,7 +31,7 @@ def plain_values(container: JsonObject) -> Mapping[str, str]:
 
 
 def resolve(pod: JsonObject, container: JsonObject, find: Find) -> Mapping[str, str]:
-    """`env` wins over `envFrom`. Raises MissingReference."""
+    """Resolve the environment of a container. `env` wins over `envFrom`. Raises MissingReference."""
     values: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         for name, reference in _references(source, "Ref"):
@@ -69,7 +71,7 @@ def _references(source: JsonObject, suffix: str) -> Iterator[tuple[str, JsonObje
 def _data(
     pod: JsonObject, name: str, reference: JsonObject, find: Find
 ) -> Mapping[str, str] | None:
-    """None where an optional object is not there."""
+    """Return the data of a referenced object. None if it is optional and does not exist. Raises MissingReference."""
     found = find(_KINDS[name], reference["name"])
     if found is None:
         if reference.get("optional"):
@@ -91,7 +93,7 @@ def secret_values(secret: JsonObject) -> dict[str, str]:
 
 
 def _field(pod: JsonObject, path: str) -> str:
-    """As the downward API: a dotted path, or one key of labels or annotations."""
+    """Return a field as the downward API does, by a dotted path or one key of labels or annotations."""
     head, _, key = path.partition("['")
     value: object = pod
     for name in head.split("."):

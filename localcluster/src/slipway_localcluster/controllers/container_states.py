@@ -69,7 +69,7 @@ class ContainerState:
 
 
 def backoff_seconds(restarts: int) -> int:
-    """Delay before the next start: none after the first end, then 10, 20, ... 300 seconds."""
+    """Return the delay before the next start: none after the first end, then 10, 20, ... 300 seconds."""
     if restarts < 1:
         return 0
     # Bounded, because months of restarts would make the power huge.
@@ -84,7 +84,7 @@ def pod_status(
     is_initialized: bool,
     address: str,
 ) -> JsonObject:
-    """Phase and conditions."""
+    """Return the pod's status, with its phase and conditions."""
     before = pod.get("status") or {}
     has_started = any(item.state.get("running") or item.last_state for item in containers)
     is_ready = bool(containers) and all(item.is_ready for item in containers)
@@ -119,7 +119,7 @@ def pod_status(
 
 
 def _final_phase(pod: JsonObject, states: Sequence[ContainerState]) -> str:
-    """Of a pod whose containers run once; empty while it is not over."""
+    """Return the final phase of a pod whose containers run once. Empty while it is not over."""
     if (pod.get("spec") or {}).get("restartPolicy") != "Never":
         return ""
     codes = [(item.state.get("terminated") or {}).get("exitCode") for item in states]

@@ -45,7 +45,7 @@ def read(filters: Iterable[JsonObject], secrets: Mapping[Key, JsonObject]) -> di
 def find_for_rule(
     namespace: str, rule: JsonObject, known: Mapping[Key, Injection]
 ) -> Injection | None:
-    """The first that the rule names; a filter that is missing, or of another kind, is a problem."""
+    """Find the first filter that the rule names; one that is missing, or of another kind, has a problem. None if none."""
     for item in rule.get("filters") or ():
         reference = item.get("extensionRef")
         if not reference:

@@ -84,7 +84,7 @@ class Deployments:
 
 
 def status_of(deployment: JsonObject, new: JsonObject, old: Sequence[JsonObject]) -> JsonObject:
-    """The status as Kubernetes computes it, from the ReplicaSets' own."""
+    """Return the status as Kubernetes computes it, from the ReplicaSets' own."""
     replicas = int(deployment["spec"].get("replicas", 1))
     owned = [new, *old]
     available = sum(_size(item).available for item in owned)

@@ -30,7 +30,7 @@ def compare(directory: Path, record: str) -> None:
 
 
 def compare_file(directory: Path, path: str, record: str) -> None:
-    """One recorded file alone. Raises FilesDiffer."""
+    """Compare one recorded file. Raises FilesDiffer."""
     recorded = {name: sha256 for name, sha256 in _lines(record) if name == path}
     differences = list(_changed(directory, recorded))
     if differences:

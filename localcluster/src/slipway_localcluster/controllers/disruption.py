@@ -18,7 +18,9 @@ from slipway_localcluster.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`expected` is what the owners of the pods request; `pods` is how many exist."""
+    """The health of the pods that a disruption budget covers. `expected` is what the owners of the pods request;
+    `pods` is how many exist.
+    """
 
     expected: int
     pods: int
@@ -38,7 +40,9 @@ class DisruptionBudgets:
         reconcile_each(budgets, lambda budget: self._reconcile_budget(budget, pods, requested))
 
     def _requested_replicas(self) -> dict[str, tuple[str, int]]:
-        """By the uid of a ReplicaSet: the uid of its top owner, and the replicas that this requests."""
+        """Return the UID of each ReplicaSet's top owner, and the replicas that this owner requests, by the
+        ReplicaSet's UID.
+        """
         deployments = {
             item["metadata"]["uid"]: int(item["spec"].get("replicas", 1))
             for item in self._store.list(DEPLOYMENT)

@@ -23,7 +23,7 @@ _UNLIMITED = 2**32 - 1
 
 
 def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port: int) -> JsonObject:
-    """Envoy's static configuration; everything that changes comes from files under `directory`."""
+    """Return Envoy's static configuration. Everything that changes comes from files under `directory`."""
     routed = {
         "rds": {
             "route_config_name": ROUTES_NAME,
@@ -54,7 +54,7 @@ def bootstrap(*, directory: str, gateway_port: int, admin_port: int, stats_port:
 
 
 def _discovered(directory: str) -> list[JsonObject]:
-    """Filters whose whole configuration changes with policies of the Gateway."""
+    """Return the filters whose whole configuration changes with policies of the Gateway."""
     return [
         {
             "name": name,

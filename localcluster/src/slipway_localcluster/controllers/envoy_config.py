@@ -43,7 +43,7 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Of a route. None: everyone is served, or not limited."""
+    """The policies of a route. None means that everyone is served, or not limited."""
 
     access: ApiKeys | ProviderTokens | None = None
     limits: RateLimits | None = None
@@ -107,7 +107,7 @@ def address(host: str, port: int) -> JsonObject:
 def clusters(
     names: Sequence[str], *, directory: str, others: Sequence[JsonObject] = ()
 ) -> JsonObject:
-    """`others` have addresses of their own."""
+    """Return Envoy's clusters. `others` have addresses of their own."""
     return {"resources": [*(_cluster(name, directory) for name in sorted(names)), *others]}
 
 
@@ -151,7 +151,7 @@ def endpoints(cluster: str, listed: Sequence[Endpoint]) -> JsonObject:
 
 
 def routes(listed: Sequence[Route]) -> JsonObject:
-    """The most specific match first, as the Gateway API requires."""
+    """Return the routes, the most specific match first, as the Gateway API requires."""
     ordered = sorted(
         listed,
         key=lambda item: (not item.is_exact, -len(item.path), -len(item.headers), item.path),

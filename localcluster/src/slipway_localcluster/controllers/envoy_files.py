@@ -72,7 +72,7 @@ class EnvoyFiles:
         return None not in sockets
 
     def _runs_own_envoy(self, admin_port: int) -> bool:
-        """True if the Envoy that answers there reads the bootstrap file of this folder."""
+        """Return whether the Envoy that answers there reads the bootstrap file of this folder."""
         options = (_admin_answer(admin_port, "/server_info") or {}).get(
             "command_line_options"
         ) or {}
@@ -100,7 +100,9 @@ class EnvoyFiles:
         _write(self._directory / BOOTSTRAP, started)
 
     def update_filters(self, access: GatewayAccess, tokens: Mapping[Key, object]) -> None:
-        """Before the routes that need them. `tokens`: what routes require, where they are ProviderTokens."""
+        """Update the filters, before the routes that need them. `tokens` are what routes require, if they are
+        ProviderTokens.
+        """
         self._key_servers = provider_tokens.key_servers(tokens)
         self._write_clusters(list(self._needed_until))
         for path, filters in self._filters(access, tokens):
@@ -172,7 +174,7 @@ class EnvoyFiles:
 
 
 def _reported_clusters(admin_port: int) -> set[str] | None:
-    """The clusters that a running Envoy has loaded; None when no Envoy answers."""
+    """Return the clusters that a running Envoy has loaded. None if no Envoy answers."""
     listed = _admin_answer(admin_port, "/clusters?format=json")
     if listed is None:
         return None

@@ -7,7 +7,7 @@ _CLUSTER = "stats"
 
 
 def route() -> JsonObject:
-    """Metrics and nothing else of the administration, as Envoy Gateway's proxies offer them."""
+    """Return a route to metrics and nothing else of the administration, as Envoy Gateway's proxies offer them."""
     only_get = {"name": ":method", "string_match": {"exact": "GET"}}
     route = {
         "match": {"path": PATH, "headers": [only_get]},

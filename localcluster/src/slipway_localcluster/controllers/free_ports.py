@@ -22,9 +22,9 @@ _FEWEST = 1000
 
 
 def take(count: int, *, turns: Path | None = None) -> list[int]:
-    """Ports that are free and that none was given of late; `turns` holds whose turn is next.
+    """Take ports that are free and that none was given recently. `turns` holds whose turn is next.
 
-    Raises OSError when fewer are free.
+    Raises OSError if fewer are free.
     """
     last = _first_drawn_by_the_system()
     with _turn(turns or _shared_turns()) as file:
@@ -41,12 +41,12 @@ def take(count: int, *, turns: Path | None = None) -> list[int]:
 
 
 def take_one() -> int:
-    """As `take`."""
+    """Take one free port, as `take` does."""
     return take(1)[0]
 
 
 def is_unused(port: int) -> bool:
-    """True when a server may listen on the port of the loopback address, by any rule of reuse."""
+    """Return whether a server may listen on the port of the loopback address, by any rule of reuse."""
     with socket.socket() as probe:
         try:
             probe.bind((LOCALHOST, port))
@@ -84,7 +84,7 @@ def _shared_turns() -> Path:
 
 @contextmanager
 def _turn(path: Path) -> Iterator[int]:
-    """The file of turns, which one process of the user holds at a time."""
+    """Open the file of turns, which one process of the user holds at a time."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -94,7 +94,7 @@ def _turn(path: Path) -> Iterator[int]:
 
 
 def _read(file: int, last: int) -> int:
-    """The port whose turn is next; the first one where the file is new or unreadable."""
+    """Return the port whose turn is next, or the first one if the file is new or unreadable."""
     try:
         port = int(os.pread(file, 6, 0))
     except ValueError:

@@ -36,7 +36,7 @@ _GATEWAY_REFERENCE = {
 
 
 class GatewayController:
-    """Without a gateway port it maintains statuses only."""
+    """The controller of the Gateway and its routes. Without a port it maintains statuses only."""
 
     def __init__(self, api: ClusterApi, *, data_dir: Path, port: int | None) -> None:
         self._api = api
@@ -173,7 +173,7 @@ def _key_of(route: JsonObject) -> tuple[str, str]:
 
 
 def _parents_of(route: JsonObject) -> list[JsonObject]:
-    """Its references to this gateway."""
+    """Return the route's references to this gateway."""
     return [item for item in route["spec"].get("parentRefs") or () if _is_ours(item, route)]
 
 

@@ -52,7 +52,7 @@ class GatewayPolicies:
         self._memory = ClientMemory()
 
     def of(self, routes: Set[Key]) -> dict[Key, Policies]:
-        """By namespace and name of those routes that have one."""
+        """Return the policies of routes by namespace and name, limited to those that have any."""
         secrets = self._secrets()
         access: dict[Key, Access] = self._attach(
             SECURITY_POLICY, routes, lambda policy: _access_of(policy, secrets)
@@ -78,7 +78,7 @@ class GatewayPolicies:
         }
 
     def of_gateway(self) -> GatewayAccess:
-        """Istio's policies, which name the Gateway and have no status that says whether they hold."""
+        """Return Istio's policies, which name the Gateway and have no status that says whether they hold."""
         return istio_policies.read(
             self._list(REQUEST_AUTHENTICATION), self._list(AUTHORIZATION_POLICY), self._gateway
         )

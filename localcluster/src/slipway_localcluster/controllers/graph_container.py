@@ -40,7 +40,7 @@ def plan_launch(
 
 
 def environment() -> Mapping[str, str]:
-    """Only what the router needs to import this package."""
+    """Return the environment of the router: only what it needs to import this package."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "PYTHONPATH": str(Path(graph_router.__file__).parents[1]),

@@ -64,7 +64,7 @@ class InferenceGraphs:
         self._write_status(graph, {"conditions": conditions.merge(before, [ready]), "url": url})
 
     def _propagated_headers(self) -> list[str]:
-        """Patterns of the header names that every router passes on, as KServe's settings state them."""
+        """Return patterns of the header names that every router passes on, as KServe's settings state them."""
         settings = self._store.find(CONFIG_MAP, *KSERVE_SETTINGS)
         try:
             router = json.loads(((settings or {}).get("data") or {}).get("router", "{}"))

@@ -81,7 +81,7 @@ def http2_ports(services: Iterable[JsonObject]) -> Http2Ports:
 
 
 def backends_of(route: JsonObject, http2: Http2Ports = frozenset()) -> dict[BackendService, None]:
-    """Backends in the order of the route, each once, including those of mirrors."""
+    """Return the backends in the order of the route, each once, including those of mirrors."""
     namespace = route["metadata"]["namespace"]
     return {
         _backend(namespace, item, http2): None
@@ -110,7 +110,7 @@ def routes_of(
     policies: Policies = OPEN,
     injections: Mapping[tuple[str, str], Injection] = NO_INJECTIONS,
 ) -> list[Route]:
-    """`policies`: who may call it, and how often. Raises UnsupportedRoute."""
+    """Return the routes of an HTTPRoute. `policies` say who may call it, and how often. Raises UnsupportedRoute."""
     namespace = route["metadata"]["namespace"]
     return [
         replace(item, injection=credential_injection.find_for_rule(namespace, rule, injections))
@@ -170,7 +170,7 @@ def _headers(matches: Sequence[JsonObject]) -> tuple[tuple[str, str], ...]:
 
 
 def _rewrite(filters: Sequence[JsonObject]) -> tuple[str | None, bool]:
-    """The replacement, and whether it replaces the whole path instead of the matched prefix."""
+    """Return the replacement, and whether it replaces the whole path instead of the matched prefix."""
     replacement, replaces_path = None, False
     for item in filters:
         path = (item.get("urlRewrite") or {}).get("path") or {}
@@ -203,7 +203,7 @@ def _mirrors(
 
 
 def _timeout(text: str | None) -> str:
-    """A Gateway API duration such as `1m30s`, in seconds for Envoy."""
+    """Parse a Gateway API duration such as `1m30s` into seconds for Envoy."""
     if text is None:
         return _DEFAULT_TIMEOUT
     total = sum(int(number) * _MILLISECONDS[unit] for number, unit in _DURATION.findall(text))
@@ -211,7 +211,7 @@ def _timeout(text: str | None) -> str:
 
 
 def endpoints_of(service: JsonObject, port: int, pods: Sequence[JsonObject]) -> list[Endpoint]:
-    """The ready pods of a Service, at the real ports behind its port."""
+    """Return the ready pods of a Service, at the real ports behind its port."""
     selector: Mapping[str, str] = service["spec"].get("selector") or {}
     listed = service["spec"].get("ports") or ()
     entry = next((item for item in listed if int(item["port"]) == port), None)
@@ -252,7 +252,7 @@ def condition(kind: str, status: str, *, reason: str, message: str = "") -> Json
 def status_of(
     route: JsonObject, parents: Sequence[JsonObject], problem: str | None, missing: Sequence[str]
 ) -> JsonObject:
-    """`status.parents`, for the parents that this gateway controls."""
+    """Return `status.parents`, for the parents that this gateway controls."""
     if problem is None:
         accepted = condition("Accepted", conditions.TRUE, reason="Accepted")
     else:

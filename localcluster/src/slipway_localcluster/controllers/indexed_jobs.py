@@ -19,7 +19,9 @@ _FINISHED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`missing` are indexes that need a pod now; `failure` is a reason and its message."""
+    """The progress of an indexed Job. `missing` are indexes that need a pod now; `failure` is a reason and its
+    message.
+    """
 
     succeeded: frozenset[int]
     failed: frozenset[int]
@@ -61,7 +63,7 @@ def index_of(pod: JsonObject) -> int:
 
 
 def template_of(job: JsonObject, index: int) -> JsonObject:
-    """The Job's pod spec with the index in the environment of each container."""
+    """Return the Job's pod spec with the index in the environment of each container."""
     spec = dict(job["spec"]["template"]["spec"])
     path = f"metadata.annotations['{INDEX}']"
     variable = {"name": _VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -84,7 +86,7 @@ def status_of(progress: Progress) -> JsonObject:
 
 
 def ranges(indexes: frozenset[int]) -> str:
-    """As Kubernetes writes them: "0-2,4"."""
+    """Format indexes in Kubernetes notation: "0-2,4", for example."""
     parts: list[list[int]] = []
     for index in sorted(indexes):
         if parts and parts[-1][-1] == index - 1:
@@ -97,7 +99,7 @@ def ranges(indexes: frozenset[int]) -> str:
 def _failures(
     spec: JsonObject, pods: Sequence[JsonObject]
 ) -> tuple[Mapping[int, int], tuple[str, str] | None]:
-    """How often each index failed, and the failure of the whole Job by its policy."""
+    """Return how often each index failed, and the failure of the whole Job by its policy."""
     rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
     counts: Counter[int] = Counter()
     for pod in pods:
@@ -114,7 +116,7 @@ def _failures(
 
 
 def _action(rules: Sequence[JsonObject], pod: JsonObject) -> tuple[int, str]:
-    """Of the first rule that matches."""
+    """Return the number and action of the first rule that matches the pod. (-1, "Count") if none does."""
     for number, rule in enumerate(rules):
         if any(_matches(rule, pod)):
             return number, str(rule["action"])

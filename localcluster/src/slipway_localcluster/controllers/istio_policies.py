@@ -27,7 +27,9 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GatewayAccess:
-    """`providers` verify tokens, by name; `denied` are policies of Envoy's RBAC filter, by name."""
+    """The access to the Gateway that Istio's policies allow. `providers` verify tokens, by name; `denied` are
+    policies of Envoy's RBAC filter, by name.
+    """
 
     providers: Mapping[str, JsonObject]
     denied: Mapping[str, JsonObject]
@@ -55,7 +57,7 @@ def read(
 
 
 def filters(access: GatewayAccess) -> dict[str, JsonObject]:
-    """Their configurations, by the name of the filter."""
+    """Return the configurations of the filters, by name."""
     tokens: JsonObject = {"@type": _JWT}
     if access.providers:
         any_of = [{"provider_name": name} for name in sorted(access.providers)]
@@ -69,7 +71,7 @@ def filters(access: GatewayAccess) -> dict[str, JsonObject]:
 
 
 def _of(items: Iterable[JsonObject], gateway: Mapping[str, str]) -> list[JsonObject]:
-    """Those for the Gateway, in its namespace, as Istio has it."""
+    """Keep the policies of the Gateway, in its namespace, as Istio does."""
     target = ("gateway.networking.k8s.io", "Gateway", gateway["name"])
     return [
         item
@@ -149,7 +151,7 @@ def _permission(path: str) -> JsonObject:
 
 
 def _principal(name: str) -> JsonObject:
-    """`issuer/subject`: the subject is what follows the last slash."""
+    """Return the match of `issuer/subject`, split at the last slash. Raises Unsupported for other principals."""
     issuer, _, subject = name.rpartition("/")
     if "*" in name or not issuer:
         raise Unsupported("only exact principals are supported")

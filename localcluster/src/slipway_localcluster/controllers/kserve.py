@@ -142,7 +142,7 @@ def _deployment(service: JsonObject, runtime: Runtime) -> JsonObject:
 
 
 def _replicas(service: JsonObject) -> int | None:
-    """None: an external autoscaler sets the replicas."""
+    """Return the replicas that KServe sets. None if an external autoscaler sets them."""
     scaler = (service["metadata"].get("annotations") or {}).get(_AUTOSCALER, "hpa")
     if scaler == "external":
         return None
@@ -151,7 +151,7 @@ def _replicas(service: JsonObject) -> int | None:
 
 
 def _service(service: JsonObject, container: JsonObject) -> JsonObject:
-    """Port 80 targets the first declared port; the others keep their numbers."""
+    """Return the Service. Port 80 targets the first declared port; the others keep their numbers."""
     declared = container.get("ports") or [{"containerPort": _DEFAULT_PORT}]
     first = declared[0]
     name = first.get("name") or f"{service['metadata']['name']}-predictor"

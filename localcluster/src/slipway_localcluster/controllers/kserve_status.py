@@ -16,7 +16,7 @@ _INGRESS_DOMAIN = "example.com"
 
 
 def stopped(service: JsonObject) -> JsonObject:
-    """The status under the annotation `serving.kserve.io/stop: "true"`."""
+    """Return the status under the annotation `serving.kserve.io/stop: "true"`."""
     reason = {"reason": "Stopped", "message": "The InferenceService is stopped."}
     desired = [
         conditions.condition(kind, conditions.FALSE, **reason)
@@ -27,7 +27,7 @@ def stopped(service: JsonObject) -> JsonObject:
 
 
 def invalid(service: JsonObject, error: InvalidPredictor) -> JsonObject:
-    """A predictor that no pod can serve."""
+    """Return the status of a predictor that no pod can serve."""
     reason = {"reason": error.reason, "message": str(error)}
     desired = [
         conditions.condition("PredictorReady", conditions.FALSE, **reason),
@@ -48,7 +48,7 @@ def invalid(service: JsonObject, error: InvalidPredictor) -> JsonObject:
 def served(
     service: JsonObject, runtime: Runtime, deployment: JsonObject, pods: Sequence[JsonObject]
 ) -> JsonObject:
-    """From the Deployment and its pods, newest pod first."""
+    """Return the status of a service from its Deployment and its pods, newest pod first."""
     name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
     predictor = _predictor_condition(deployment)
     is_ready = predictor["status"] == conditions.TRUE
@@ -85,7 +85,7 @@ def _conditions(service: JsonObject) -> list[JsonObject] | None:
 
 
 def _predictor_condition(deployment: JsonObject) -> JsonObject:
-    """The Deployment's availability; a rollout that is stuck or not observed yet is not ready."""
+    """Return the Deployment's availability as a condition. A rollout that is stuck or not observed yet is not ready."""
     observed = (deployment.get("status") or {}).get("observedGeneration")
     available = conditions.find(deployment, "Available")
     if available is None or observed != deployment["metadata"]["generation"]:
@@ -103,7 +103,9 @@ def _predictor_condition(deployment: JsonObject) -> JsonObject:
 def _model_status(
     service: JsonObject, pods: Sequence[JsonObject], *, is_ready: bool, is_scaled_to_zero: bool
 ) -> JsonObject:
-    """Stricter than KServe's, which is UpToDate as soon as the Deployment is available."""
+    """Return the model status, which is stricter than KServe's: that is UpToDate as soon as the Deployment is
+    available.
+    """
     before = ((service.get("status") or {}).get("modelStatus") or {}).get("states") or {}
     active = before.get("activeModelState", "")
     failure = failure_of(pods[0]) if pods else None
@@ -138,7 +140,7 @@ def _failed(pods: Sequence[JsonObject]) -> int:
 
 
 def failure_of(pod: JsonObject) -> JsonObject | None:
-    """Why a pod's models did not load, from its containers' termination messages."""
+    """Return why a pod's models did not load, from its containers' termination messages."""
     for name, state, last in _containers(pod):
         waiting = (state.get("waiting") or {}).get("reason")
         ended = state.get("terminated") or {}
@@ -173,7 +175,7 @@ def _containers(pod: JsonObject) -> list[tuple[str, JsonObject, JsonObject]]:
 
 
 def _timed(service: JsonObject, failure: JsonObject) -> JsonObject:
-    """An unchanged failure keeps its time."""
+    """Add the time to a failure. An unchanged failure keeps its time."""
     status = service.get("status") or {}
     before = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
     if {**before, "time": None} == {**failure, "time": None}:

@@ -117,7 +117,7 @@ class Kubelet:
         return self._runners[uid]
 
     def _environment(self, uid: str, container: JsonObject) -> Mapping[str, str]:
-        """Of a container that starts now. Raises MissingReference."""
+        """Return the environment of a container that starts now. Raises MissingReference."""
         pod = next(pod for pod in self._bound_pods() if pod["metadata"]["uid"] == uid)
         status = {**(pod.get("status") or {}), "podIP": self._runners[uid].address}
         namespace = pod["metadata"]["namespace"]
@@ -128,7 +128,7 @@ class Kubelet:
         return container_env.resolve({**pod, "status": status}, container, find)
 
     def _address(self, pod: JsonObject) -> str:
-        """Of no real network. A pod keeps its own after a restart of the agent."""
+        """Choose a pod's address, which is of no real network. A pod keeps its own after a restart of the agent."""
         own = str((pod.get("status") or {}).get("podIP", ""))
         if own.startswith(_ADDRESS_PREFIX):
             return own
@@ -150,7 +150,7 @@ class Kubelet:
         self._events.warning(pod, "Failed", message)
 
     def _report(self, pod: JsonObject, runner: PodRunner) -> None:
-        """Ports first: a ready pod must be reachable."""
+        """Report the pod. Ports come first: a ready pod must be reachable."""
         annotations = dict(pod["metadata"].get("annotations") or {})
         desired = {k: v for k, v in annotations.items() if not k.startswith(PORT_ANNOTATION)}
         desired |= {f"{PORT_ANNOTATION}{port}": str(real) for port, real in runner.ports().items()}
@@ -195,7 +195,9 @@ class Kubelet:
             )
 
     def _settings(self, pod: JsonObject) -> S3Settings:
-        """Credentials from a Secret that the pod's service account lists, else the cluster's own."""
+        """Return the S3 settings, with credentials from a Secret that the pod's service account lists, or else the
+        cluster's own.
+        """
         namespace = pod["metadata"]["namespace"]
         name = pod["spec"].get("serviceAccountName") or "default"
         account = self._api.find(SERVICE_ACCOUNT, namespace, name) or {}

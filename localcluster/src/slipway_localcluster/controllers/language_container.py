@@ -26,7 +26,9 @@ def is_language_server(container: JsonObject) -> bool:
 
 
 def _server_of(container: JsonObject) -> str | None:
-    """Only vLLM's image starts its server without a command."""
+    """Return the server that the container starts. None if it starts none. Only vLLM's image starts its server
+    without a command.
+    """
     command = tuple(str(item) for item in container.get("command") or ())
     if command:
         return _COMMANDS.get(command)
@@ -38,7 +40,7 @@ def _server_of(container: JsonObject) -> str | None:
 def plan_launch(
     container: JsonObject, choose_ports: Callable[[int], Sequence[int]]
 ) -> triton.Launch:
-    """The server's arguments, with a port of this machine."""
+    """Return the server's arguments, with a port of this machine."""
     server = _server_of(container) or _VLLM
     arguments = [str(item) for item in container.get("args") or ()]
     declared = [item.removeprefix(_PORT) for item in arguments if item.startswith(_PORT)]
@@ -59,7 +61,9 @@ def plan_launch(
 
 
 def environment() -> Mapping[str, str]:
-    """Only what the server needs to import this package, and one thread: other pods compute too."""
+    """Return the environment of the server: what it needs to import this package, and one thread, since other pods
+    compute too.
+    """
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "PYTHONPATH": str(Path(language_server.__file__).parents[2]),

@@ -22,7 +22,7 @@ class LocalPods:
         self._directory = data_dir.resolve() / PODS_DIRECTORY
 
     def pod_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
-        """The address behind a container port; raises NotFound."""
+        """Return the address behind a container port. Raises NotFound."""
         pod = self._pod(namespace, name)
         text = (pod["metadata"].get("annotations") or {}).get(f"{PORT_ANNOTATION}{port}")
         if text is None:
@@ -37,7 +37,7 @@ class LocalPods:
         container: str | None = None,
         is_previous: bool = False,
     ) -> LogFile:
-        """The log of a container since its last start, or of the run before that."""
+        """Open the log of a container since its last start, or of the run before that."""
         pod = self._pod(namespace, name)
         container = _container_name(pod, container)
         try:
@@ -65,7 +65,7 @@ def _no_log(pod: JsonObject, container: str, *, is_previous: bool) -> BadRequest
 
 
 def _container_name(pod: JsonObject, requested: str | None) -> str:
-    """The named container, else the only or first one; raises BadRequest."""
+    """Return the named container, or else the only or first one. Raises BadRequest."""
     spec = pod["spec"]
     listed = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     names = [str(item["name"]) for item in listed]

@@ -17,14 +17,16 @@ _ENDING = ".times"
 
 
 class LogTimes:
-    """Of the logs of one pod."""
+    """The times of the lines in one pod's logs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._sizes: dict[Path, int] = {}
 
     def note(self) -> None:
-        """What was written since the call before has the time of its log's last change."""
+        """Record the sizes of the logs that changed. What was written since the last call has the time of its log's
+        last change.
+        """
         for log in self._directory.glob("*.log"):
             status = log.stat()
             times = _times_of(log)
@@ -79,7 +81,7 @@ class LogFile:
         return self._is_previous or not self._is_in_place()
 
     def _is_in_place(self) -> bool:
-        """Else another file, or none, is."""
+        """Return whether the opened file is still the log. False if another file, or none, is in its place."""
         try:
             return os.path.samestat(self._log.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:

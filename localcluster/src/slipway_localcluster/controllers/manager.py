@@ -18,7 +18,9 @@ from slipway_localcluster.store import Store
 
 
 class ControllerManager:
-    """What kube-controller-manager, kube-scheduler, KEDA and KServe's controller do. Starts and stops once."""
+    """The controllers of kube-controller-manager, kube-scheduler, KEDA and KServe. The manager starts and stops
+    once.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -56,14 +56,14 @@ _DATA_TYPES = {
 
 
 def prepare(repository: Path) -> None:
-    """Rewrite in place; idempotent."""
+    """Rewrite the repository in place, idempotently."""
     for model in sorted(repository.iterdir()):
         if model.is_dir():
             _prepare_model(model)
 
 
 def _prepare_model(model: Path) -> None:
-    """Include the configurations in `configs/`, from which --model-config-name selects."""
+    """Prepare a model, including the configurations in `configs/`, from which --model-config-name selects."""
     for config_path in (model / CONFIG_FILE, *sorted((model / "configs").glob("*.pbtxt"))):
         _prepare_config(model, config_path)
 
@@ -104,12 +104,12 @@ def _write(model: Path, config_path: Path, config: Any) -> None:
 
 
 def python_backend_source() -> Path:
-    """The path of the module, which only Triton can import."""
+    """Return the path of the module, which only Triton can import."""
     return Path(__file__).with_name("python_backend.py")
 
 
 def read_config(path: Path) -> Any:
-    """An empty configuration where the file is absent; raises text_format.ParseError."""
+    """Read a configuration, which is empty if the file is absent. Raises text_format.ParseError."""
     config = model_config_pb2.ModelConfig()
     if path.is_file():
         text_format.Parse(path.read_text(), config)
@@ -128,7 +128,7 @@ def _is_onnx(config: Any, *, has_onnx_file: bool) -> bool:
 
 
 def _model_file(version: Path, name: str) -> str:
-    """`model.onnx` may be a directory that holds the graph and its external data."""
+    """Return the model's file. `model.onnx` may be a directory that holds the graph and its external data."""
     path = version / name
     return f"{name}/{_DEFAULT_MODEL_FILE}" if path.is_dir() else name
 

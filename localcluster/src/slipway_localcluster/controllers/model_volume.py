@@ -26,8 +26,8 @@ Download = Callable[[str, Path], int]
 def fill(
     volume: Path, environment: Mapping[str, str], pairs: Sequence[str], download: Download
 ) -> tuple[Path, str]:
-    """The directory of the models on the volume, and the command's output. Raises FilesDiffer, and
-    what `download` raises.
+    """Fill the volume, and return the directory of the models on it and the command's output. Raises FilesDiffer,
+    and what `download` raises.
     """
     name = environment[COPY]
     copy = volume / name

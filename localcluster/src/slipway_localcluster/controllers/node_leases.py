@@ -13,7 +13,7 @@ _DURATION_SECONDS = 40
 
 
 def renew(api: ClusterApi, node_names: Iterable[str]) -> None:
-    """Without renewals Kubernetes marks a node as not ready and evicts its pods."""
+    """Renew the leases of nodes. Without renewals Kubernetes marks a node as not ready and evicts its pods."""
     for name in node_names:
         lease = api.find(LEASE, NAMESPACE_NAME, name)
         if lease is None:

@@ -100,7 +100,7 @@ SAMPLES = (
 
 
 def names(real: Machine | None, *, has_samples: bool = False) -> frozenset[str]:
-    """The nodes that `register` creates."""
+    """Return the nodes that `register` creates."""
     return frozenset(machine.name for machine in _machines(real, has_samples=has_samples))
 
 
@@ -202,7 +202,7 @@ def _labels(machine: Machine, *, is_simulated: bool) -> dict[str, str]:
 
 
 def detect_real() -> Machine | None:
-    """The GPUs that NVML reports on this machine; None where there is no driver."""
+    """Return the GPUs that NVML reports on this machine. None if there is no driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

@@ -25,6 +25,6 @@ LANGUAGE_SERVER = OwnServer(
 
 
 def server_for(container: JsonObject) -> OwnServer | None:
-    """None where the image itself is needed."""
+    """Return the server that replaces the container's image. None if the image itself is needed."""
     servers = (ROUTER, LANGUAGE_SERVER)
     return next((server for server in servers if server.replaces(container)), None)

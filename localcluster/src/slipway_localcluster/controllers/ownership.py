@@ -37,7 +37,7 @@ def write_status(store: Store, kind: Kind, obj: JsonObject, status: JsonObject) 
 
 
 def is_same_status(left: JsonObject, right: JsonObject) -> bool:
-    """Compares without nulls and empty objects, which an API server adds to what was written."""
+    """Compare two statuses without nulls and empty objects, which an API server adds to what was written."""
     return bool(_without_empty(left) == _without_empty(right))
 
 

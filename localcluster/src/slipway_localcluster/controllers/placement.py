@@ -58,7 +58,9 @@ def _explain(node_count: int, reasons: Counter[str]) -> str:
 def _objections(
     pod: JsonObject, requested: resources.Amounts, node: JsonObject, taken: resources.Amounts
 ) -> list[str]:
-    """As in Kubernetes, only the first filter that rejects the node is reported."""
+    """Return why the pod does not fit the node. As in Kubernetes, only the first filter that rejects the node is
+    reported.
+    """
     spec = node.get("spec") or {}
     tolerations = pod["spec"].get("tolerations") or []
     if spec.get("unschedulable") and not _is_tolerated(_UNSCHEDULABLE_TAINT, tolerations):
@@ -110,7 +112,7 @@ def _is_selected(spec: JsonObject, node: JsonObject) -> bool:
 
 
 def _preference(spec: JsonObject, node: JsonObject) -> int:
-    """The sum of the weights of what the pod prefers and the node has."""
+    """Return the sum of the weights of what the pod prefers and the node has."""
     labels = node["metadata"].get("labels") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
@@ -140,7 +142,7 @@ def _matches(expression: JsonObject, labels: Mapping[str, str]) -> bool:
 
 
 def _free_fraction(node: JsonObject, taken: resources.Amounts) -> Decimal:
-    """Mean free fraction of CPU and memory: the higher, the better."""
+    """Return the mean free fraction of CPU and memory: the higher, the better."""
     allocatable = resources.of_node(node)
     fractions = [
         (amount - taken.get(name, Decimal(0))) / amount

@@ -115,7 +115,7 @@ class PodRunner:
         )
 
     def ports(self) -> Mapping[int, int]:
-        """Container port to real port, of the containers that run."""
+        """Return container port to real port, of the containers that run."""
         return {port: real for item in self._containers for port, real in item.ports.items()}
 
     def step_termination(self, grace_seconds: float) -> bool:
@@ -153,7 +153,7 @@ class PodRunner:
 
 
 def _claims_of(pod: JsonObject, directory: Path) -> dict[str, Path]:
-    """The shared directory behind each volume of a claim."""
+    """Return the shared directory behind each volume of a claim."""
     namespace = directory / str(pod.get("metadata", {}).get("namespace", ""))
     return {
         item["name"]: namespace / item["persistentVolumeClaim"]["claimName"]

@@ -1,6 +1,6 @@
-"""What runs beside the API server in its process: controllers, agents and the pods' logs and ports.
+"""The parts that run beside the API server in its process: controllers, agents and the pods' logs and ports.
 
-A module of its own, so that a server of the API alone starts without it, in half the time.
+They are a separate module, so that a server of the API alone starts without it, in half the time.
 """
 
 import argparse
@@ -20,13 +20,13 @@ def pod_access(store: Store, options: argparse.Namespace) -> LocalPods:
 
 
 def read_schemas() -> None:
-    """Large files are read before the server is ready, so that the first request does not wait."""
+    """Read large schemas before the server is ready, so that the first request does not wait."""
     for kind in KINDS:
         schema_of(kind)
 
 
 def parts(store: Store, options: argparse.Namespace) -> Iterator[Agents | ControllerManager]:
-    """In the order in which they start."""
+    """Yield the parts in the order in which they start."""
     if not options.no_agents:
         yield Agents(
             store,

@@ -76,7 +76,7 @@ class ProgramContainer:
         self.state.run()
 
     def _command(self) -> list[str]:
-        """With Triton's command line as this machine can run it, and paths of this machine."""
+        """Return the command with Triton's arguments as this machine can run them, and paths of this machine."""
         program, arguments = self._container["command"][2:], self._container["args"]
         start = arguments.index("tritonserver")
         launch = triton.plan_launch(

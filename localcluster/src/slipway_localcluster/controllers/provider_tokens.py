@@ -32,8 +32,8 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderTokens:
-    """`clients` are the values of the claim in `client_header` that are let through. With a `problem` nobody
-    is served.
+    """The tokens of identity providers that a route accepts. `clients` are the values of the claim in
+    `client_header` that are let through. With a `problem` nobody is served.
     """
 
     route: str = ""
@@ -59,12 +59,12 @@ class ProviderTokens:
 
 
 def claims_filter() -> JsonObject:
-    """In the chain of all routes; without rules it lets everyone through."""
+    """Return the filter for the chain of all routes. Without rules it admits everyone."""
     return {"name": CLAIMS, "typed_config": {"@type": f"{_RBAC}.RBAC"}}
 
 
 def tokens_filter(by_route: Mapping[Key, Any]) -> JsonObject:
-    """The configuration of the listener's filter. Values other than ProviderTokens are left out."""
+    """Return the configuration of the listener's filter. Values other than ProviderTokens are left out."""
     config: JsonObject = {"@type": JWT}
     listed = [item for item in by_route.values() if _is_usable(item)]
     if listed:
@@ -74,7 +74,7 @@ def tokens_filter(by_route: Mapping[Key, Any]) -> JsonObject:
 
 
 def key_servers(by_route: Mapping[Key, Any]) -> list[JsonObject]:
-    """Envoy's clusters of the servers that publish the providers' keys."""
+    """Return Envoy's clusters of the servers that publish the providers' keys."""
     listed = (item for item in by_route.values() if _is_usable(item))
     uris = {item.provider["remote_jwks"]["http_uri"]["uri"] for item in listed}
     clusters = {_server_name(uri): _server(uri) for uri in sorted(uris)}

@@ -31,7 +31,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`requests` in `seconds` for requests that all matches hold for."""
+    """A limit of `requests` in `seconds` for requests that all matches hold for."""
 
     matches: tuple[Match, ...]
     requests: int
@@ -40,7 +40,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """With a `problem` nobody is served. `buffer_bytes` 0: bodies are passed on as they come."""
+    """The rate limits of a route. With a `problem` nobody is served. `buffer_bytes` 0 passes bodies on as they come."""
 
     rules: tuple[Rule, ...] = ()
     buffer_bytes: int = 0
@@ -87,7 +87,7 @@ def _match(header: JsonObject) -> Match:
 
 
 def empty_filter() -> JsonObject:
-    """In the chain of all routes; a route's own configuration holds its limits."""
+    """Return the filter for the chain of all routes. A route's own configuration holds its limits."""
     return {
         "name": FILTER,
         "typed_config": {
@@ -100,7 +100,7 @@ def empty_filter() -> JsonObject:
 
 
 def route_filter(limits: RateLimits) -> JsonObject:
-    """Requests that no rule names are not limited."""
+    """Return the filter of a route. Requests that no rule names are not limited."""
     buffer = scripts.buffer_of(limits.buffer_bytes) if limits.buffer_bytes else {}
     if not limits.rules:
         return buffer

@@ -42,7 +42,7 @@ def run_until(
 
 
 def run_once(reconcile: Callable[[], None]) -> None:
-    """One pass; a failed one is logged, and the next pass retries."""
+    """Make one pass. A failed one is logged, and the next pass retries."""
     try:
         reconcile()
     except (ApiError, *_MALFORMED):

@@ -86,6 +86,6 @@ class ReplicaSets:
 
 
 def _usefulness(pod: JsonObject) -> tuple[bool, bool, str]:
-    """Unbound before bound, not ready before ready, then by name."""
+    """Return the sort key of a pod: unbound before bound, not ready before ready, then by name."""
     is_bound = bool(pod["spec"].get("nodeName"))
     return is_bound, conditions.is_true(pod, "Ready"), pod["metadata"]["name"]

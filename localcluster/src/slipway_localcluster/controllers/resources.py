@@ -11,8 +11,8 @@ Amounts = Mapping[str, Decimal]
 
 
 def of_pod(pod: JsonObject) -> Amounts:
-    """Requests of a pod: the sum of its containers and sidecars, or its largest init container with the sidecars that
-    start before it.
+    """Return the requests of a pod: the sum of its containers and sidecars, or its largest init container with the
+    sidecars that start before it.
     """
     spec = pod["spec"]
     sidecars: dict[str, Decimal] = {}
@@ -35,7 +35,7 @@ def of_pod(pod: JsonObject) -> Amounts:
 
 
 def _requests(container: JsonObject) -> Amounts:
-    """Requests of a container; a limit without a request counts as the request."""
+    """Return the requests of a container. A limit without a request counts as the request."""
     resources = container.get("resources") or {}
     requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: parse_quantity(amount) for name, amount in requests.items()}

@@ -27,7 +27,9 @@ class SetSize:
 
 
 def strategy_of(deployment: JsonObject) -> Strategy:
-    """Percentages as in Kubernetes: surge rounds up, unavailable down, never both zero."""
+    """Return surge and unavailable pods, with percentages as in Kubernetes: surge rounds up, unavailable down,
+    never both zero.
+    """
     spec = deployment["spec"]
     replicas = int(spec.get("replicas", 1))
     stated = spec.get("strategy") or {}
@@ -52,7 +54,7 @@ def _count(value: int | str, replicas: int, *, is_rounded_up: bool) -> int:
 def next_sizes(
     replicas: int, strategy: Strategy, new: SetSize, old: tuple[SetSize, ...]
 ) -> Mapping[str, int]:
-    """One step: scale the new set up as far as surge allows, then the old ones down.
+    """Return the sizes after one step: scale the new set up as far as surge allows, then the old ones down.
 
     `old` is oldest first. Unavailable pods are removed first.
     """

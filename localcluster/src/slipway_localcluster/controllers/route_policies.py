@@ -12,7 +12,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """`routes` by namespace and name; `conflict` is empty where no older policy has one of its routes."""
+    """A policy and the routes that it applies to. `routes` by namespace and name; `conflict` is empty where no
+    older policy has one of its routes.
+    """
 
     policy: JsonObject
     routes: Sequence[Key]
@@ -20,9 +22,7 @@ class Attachment:
 
 
 def attach(policies: Iterable[JsonObject], routes: Set[Key]) -> list[Attachment]:
-    """Policies for one of these routes. Of several of one kind for one route the oldest holds, as in the
-    Gateway API.
-    """
+    """Attach policies to these routes. Of several of one kind for one route the oldest holds, as in the Gateway API."""
     attached: list[Attachment] = []
     taken: set[Key] = set()
     for policy in sorted(policies, key=_age):
@@ -54,7 +54,7 @@ def _age(policy: JsonObject) -> tuple[str, str, str]:
 def status_of(
     attachment: Attachment, gateway: Mapping[str, str], controller: str, problem: str
 ) -> JsonObject:
-    """`status.ancestors` with the Gateway, and those of other controllers."""
+    """Return `status.ancestors` with the Gateway, and those of other controllers."""
     reason, message = "Accepted", "Policy has been accepted."
     if attachment.conflict:
         reason, message = "Conflicted", attachment.conflict

@@ -1,4 +1,4 @@
-"""What triggers of a ScaledJob count, as KEDA's scalers redis-streams and aws-sqs-queue count it."""
+"""The message counts of a ScaledJob's triggers, as KEDA's scalers redis-streams and aws-sqs-queue count them."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class TriggerError(Exception):
 
 
 def demand(trigger: JsonObject, parameters: Mapping[str, str]) -> int:
-    """Workers for what it counts; `parameters` are those of its TriggerAuthentication."""
+    """Return the workers that the trigger's count requires. `parameters` are those of its TriggerAuthentication."""
     counters = {"redis-streams": _of_stream, "aws-sqs-queue": _of_sqs}
     count = counters.get(trigger["type"])
     if count is None:
@@ -53,7 +53,7 @@ def _client(values: Mapping[str, str], password: str) -> redis.Redis:
 
 
 def _lag(client: redis.Redis, stream: str, group: str) -> int:
-    """All that is in the stream until the group is there, as KEDA counts it."""
+    """Return the group's lag. Until the group is there, all that is in the stream counts, as in KEDA."""
     try:
         groups = client.xinfo_groups(stream)
     except redis.ResponseError as error:

@@ -32,7 +32,7 @@ _HISTORY = 100
 
 
 class ScaledJobs:
-    """`now` is a monotonic clock in seconds."""
+    """The controller of ScaledJobs, in place of KEDA. `now` is a monotonic clock in seconds."""
 
     def __init__(self, store: Store, now: Callable[[], float] = monotonic) -> None:
         self._store, self._now = store, now
@@ -78,11 +78,11 @@ class ScaledJobs:
             write_status(self._store, SCALED_JOB, scaled, {**status, "conditions": conditions})
 
     def _demand(self, scaled: JsonObject, trigger: JsonObject) -> int:
-        """Workers for what the trigger counts."""
+        """Return the workers that the trigger's count requires."""
         return triggers.demand(trigger, self._parameters(scaled, trigger))
 
     def _parameters(self, scaled: JsonObject, trigger: JsonObject) -> dict[str, str]:
-        """Of the trigger's TriggerAuthentication."""
+        """Return the parameters of the trigger's TriggerAuthentication. Empty without one."""
         reference = trigger.get("authenticationRef")
         if not reference:
             return {}

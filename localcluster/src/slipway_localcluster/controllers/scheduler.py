@@ -82,13 +82,13 @@ def _is_waiting(pod: JsonObject) -> bool:
 
 
 def is_active(pod: JsonObject) -> bool:
-    """True for a pod that is neither finished nor being deleted."""
+    """Return whether a pod is neither finished nor being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in FINISHED_PHASES and "deletionTimestamp" not in pod["metadata"]
 
 
 def used_by_node(pods: Sequence[JsonObject]) -> defaultdict[str, resources.Amounts]:
-    """Requested amounts per node; a pod being deleted counts until it is gone."""
+    """Return the requested amounts per node. A pod being deleted counts until it is gone."""
     used: defaultdict[str, resources.Amounts] = defaultdict(dict)
     for pod in pods:
         node = pod["spec"].get("nodeName")

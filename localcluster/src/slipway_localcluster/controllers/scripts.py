@@ -17,7 +17,7 @@ _TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """With a `problem` nobody is served."""
+    """The script of a route. With a `problem` nobody is served."""
 
     source: str = ""
     problem: str = ""
@@ -35,13 +35,13 @@ def of_policy(policy: JsonObject) -> Script:
 
 
 def buffer_of(limit: int) -> JsonObject:
-    """For a route: bodies above so many bytes are refused with 413."""
+    """Return a route's buffer, which refuses bodies above `limit` bytes with 413."""
     buffer = {"max_request_bytes": limit}
     return {BUFFER_FILTER: {"@type": f"{_TYPES}.buffer.v3.BufferPerRoute", "buffer": buffer}}
 
 
 def disabled_filters() -> list[JsonObject]:
-    """In the chain of all routes; a route with a policy turns them on by its own configuration."""
+    """Return the filters for the chain of all routes. A route with a policy turns them on by its own configuration."""
     # Holds only where another filter has chosen a route without a limit in between.
     most = {"@type": f"{_TYPES}.buffer.v3.Buffer", "max_request_bytes": _MOST_BYTES}
     script = {"@type": f"{_TYPES}.lua.v3.Lua"}

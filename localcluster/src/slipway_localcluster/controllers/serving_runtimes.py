@@ -50,7 +50,7 @@ class Runtime:
 def choose(
     model: JsonObject, namespaced: Sequence[JsonObject], cluster_wide: Sequence[JsonObject]
 ) -> Runtime:
-    """The named runtime, or the best one with `autoSelect`; raises InvalidPredictor."""
+    """Choose the named runtime, or the best one with `autoSelect`. Raises InvalidPredictor."""
     candidates = [
         Runtime(item["metadata"]["name"], is_cluster_wide, item["spec"])
         for is_cluster_wide, items in ((False, namespaced), (True, cluster_wide))
@@ -110,7 +110,7 @@ def _priority(runtime: Runtime, model: JsonObject) -> int:
 
 
 def pod_spec(service: JsonObject, runtime: Runtime) -> JsonObject:
-    """The runtime's pod with the predictor merged over it, and the storage initializer."""
+    """Return the runtime's pod with the predictor merged over it, and the storage initializer."""
     predictor = service["spec"]["predictor"]
     model = predictor["model"]
     spec = {name: runtime.spec[name] for name in _RUNTIME_POD_FIELDS if name in runtime.spec}
@@ -132,7 +132,7 @@ def pod_spec(service: JsonObject, runtime: Runtime) -> JsonObject:
 
 
 def _sources(predictor: JsonObject) -> list[tuple[str, str]]:
-    """The model's `storageUri`, or the predictor's `storageUris`: KServe's webhook refuses both."""
+    """Return the model's `storageUri`, or the predictor's `storageUris`: KServe's webhook refuses both."""
     uri, sources = predictor["model"].get("storageUri"), predictor.get("storageUris") or ()
     if uri and sources:
         raise InvalidPredictor(
@@ -146,7 +146,7 @@ def _sources(predictor: JsonObject) -> list[tuple[str, str]]:
 
 
 def _merge_container(base: JsonObject, model: JsonObject, metadata: JsonObject) -> JsonObject:
-    """The model's fields override the runtime's; its arguments follow the runtime's."""
+    """Merge the model's fields over the runtime's. Its arguments follow the runtime's."""
     merged = {**base, **{k: item for k, item in model.items() if k not in _MODEL_FIELDS}}
     merged["name"] = CONTAINER
     arguments = [*(base.get("args") or ()), *(model.get("args") or ())]

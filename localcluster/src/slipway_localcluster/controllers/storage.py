@@ -117,7 +117,7 @@ def _fetch(client: Any, bucket: str, prefix: str, target: Path) -> Iterator[Path
 
 
 def _place(target: Path, key: str, prefix: str) -> Path:
-    """The path of an object: its key relative to the prefix, or the name of the only object."""
+    """Return the path of an object: its key relative to the prefix, or the name of the only object."""
     relative = key.removeprefix(prefix)
     if not relative:
         relative = key.rpartition("/")[2]

@@ -60,12 +60,12 @@ class Match(Protocol):
 
 
 def disabled_filter() -> JsonObject:
-    """In the chain of all routes; routes of language models turn it on."""
+    """Return the filter for the chain of all routes. Routes of language models turn it on."""
     return {"name": FILTER, "disabled": True, "typed_config": {"@type": f"{_LUA}.Lua"}}
 
 
 def route_filter(match: Match) -> JsonObject:
-    """Empty for routes whose answers state no tokens."""
+    """Return the filter of a route. Empty for routes whose responses contain no token counts."""
     if not _PATH.search(match.path):
         return {}
     script = {"@type": f"{_LUA}.LuaPerRoute", "source_code": {"inline_string": _SCRIPT}}
@@ -73,12 +73,12 @@ def route_filter(match: Match) -> JsonObject:
 
 
 def route_name(counted: CountedClients) -> str:
-    """As Envoy Gateway names routes in its access log."""
+    """Return the route's name as Envoy Gateway writes it to its access log."""
     return f"httproute/{'/'.join(counted.route)}/rule/0"
 
 
 def counter() -> JsonObject:
-    """The access log that adds up what the script found, by caller and route."""
+    """Return the access log that adds up what the script found, by caller and route."""
     is_counted = {
         "filter": FILTER,
         "path": [{"key": "total"}],

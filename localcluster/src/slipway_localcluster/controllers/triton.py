@@ -130,7 +130,7 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _libpython_directory() -> Path:
-    """The directory of libpythonX.Y.so.1.0, which the stub is linked to."""
+    """Return the directory of libpythonX.Y.so.1.0, which the stub is linked to."""
     name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
     configured = [sysconfig.get_config_var(key) for key in ("LIBDIR", "LIBPL")]
     candidates = [Path(item) for item in configured if item]
@@ -153,7 +153,7 @@ def _libpython_directory() -> Path:
 
 @cache
 def known_flags(binary: Path, library_path: str) -> frozenset[str]:
-    """The flags that this tritonserver lists in its `--help`."""
+    """Return the flags that this tritonserver lists in its `--help`."""
     finished = subprocess.run(
         [str(binary), "--help"],
         env={"LD_LIBRARY_PATH": library_path},

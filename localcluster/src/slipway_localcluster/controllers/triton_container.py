@@ -173,7 +173,7 @@ class TritonContainer:
             self.state.is_ready = is_success
 
     def _has_answered(self) -> bool:
-        """True once each model answered a request; ends the container when one cannot."""
+        """Return whether each model has answered a request. Ends the container if one cannot."""
         if self._answer_check is None:
             self._answer_check = self._probes.submit(
                 answer_check.failure_of, self._http_port, self._repositories
@@ -187,7 +187,7 @@ class TritonContainer:
         return not failure
 
     def _probe_path(self) -> str:
-        """The path of the container's readiness probe, else Triton's own."""
+        """Return the path of the container's readiness probe, or else Triton's own."""
         declared = (self._container.get("readinessProbe") or {}).get("httpGet") or {}
         return str(declared.get("path") or _READY_PATH)
 
@@ -221,12 +221,12 @@ class TritonContainer:
 
 
 def memory_prefix(pod_directory: Path) -> str:
-    """The prefix of shared memory names of the pod in this directory."""
+    """Return the prefix of shared memory names of the pod in this directory."""
     return f"slipway-{pod_directory.name.rpartition('_')[2]}-"
 
 
 def remove_shared_memory(prefix: str) -> None:
-    """A killed Triton leaves its segments behind."""
+    """Remove the segments of shared memory that a killed Triton leaves behind."""
     for segment in _SHARED_MEMORY.glob(f"{prefix}*"):
         segment.unlink(missing_ok=True)
 
@@ -242,7 +242,7 @@ def is_triton(container: JsonObject) -> bool:
 
 
 def is_answering(port: int, path: str) -> bool:
-    """True when a GET gives 2xx or 3xx: the success of a readiness probe."""
+    """Return whether a GET gives 2xx or 3xx: the success of a readiness probe."""
     connection = http.client.HTTPConnection(
         processes.LOCALHOST, port, timeout=_PROBE_TIMEOUT_SECONDS
     )
@@ -256,7 +256,7 @@ def is_answering(port: int, path: str) -> bool:
 
 
 def termination_message(log: Path) -> str:
-    """The error lines of a log, or its last lines, cut to the length of a termination message."""
+    """Return the error lines of a log, or its last lines, cut to the length of a termination message."""
     if not log.is_file():
         return ""
     lines = log.read_text(errors="replace").splitlines()

@@ -12,7 +12,7 @@ _FOLDER = "volumes"
 
 
 def make_empty(pod: JsonObject, directory: Path) -> None:
-    """The volumes that a kubelet makes for a new pod."""
+    """Make the volumes that a kubelet makes for a new pod."""
     for volume in pod["spec"].get("volumes") or ():
         if "emptyDir" in volume:
             (directory / _FOLDER / volume["name"]).mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ class Volumes:
         self._claims = claims or {}
 
     def claim_at(self, container: JsonObject, path: str) -> tuple[Path, Path] | None:
-        """The shared directory of the claim that is mounted there, and the pod's own for its copies."""
+        """Return the shared directory of the claim that is mounted there, and the pod's own for its copies."""
         for mount in container.get("volumeMounts") or ():
             name = str(mount["name"])
             if mount["mountPath"] == path and name in self._claims:
@@ -34,7 +34,7 @@ class Volumes:
         return None
 
     def resolve(self, container: JsonObject, path: str) -> Path | None:
-        """The directory behind a path in the container; None outside of its volumes."""
+        """Return the directory behind a path in the container. None outside of its volumes."""
         requested = PurePosixPath(path)
         if not requested.is_absolute() or ".." in requested.parts:
             return None

@@ -28,7 +28,7 @@ _LABEL = (
 
 
 def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options that this server knows, of vLLM or of SGLang, and the others."""
+    """Parse the options that this server knows, of vLLM or of SGLang, and the others."""
     parser = argparse.ArgumentParser(
         prog="slipway_localcluster.language_server", allow_abbrev=False
     )

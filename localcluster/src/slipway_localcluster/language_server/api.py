@@ -48,8 +48,8 @@ class Generation:
 
 
 class Api:
-    """`models` are the model and its adapters, which answer as it does: no adapter is loaded. A request
-    names an adapter as `adapter_form` says.
+    """The HTTP API of the language server. `models` are the model and its adapters, which answer as it does: no
+    adapter is loaded. A request names an adapter as `adapter_form` says.
     """
 
     def __init__(
@@ -234,7 +234,9 @@ def _text(token: int) -> str:
 
 
 def _usage(generation: Generation, pairs: list[tuple[int, str]]) -> dict[str, int]:
-    """As in vLLM a token that ends the text counts; the pair that only says why it ended does not."""
+    """Count the tokens as vLLM does: a token that ends the text counts; the pair that only says why it ended does
+    not.
+    """
     prompt = len(generation.prompt)
     generated = len(pairs) - (pairs[-1][1] != "stop")
     return {

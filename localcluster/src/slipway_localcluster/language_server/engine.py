@@ -20,7 +20,7 @@ BLOCK_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`step_seconds` is the least time of a step: the CPU of the demo has other work too."""
+    """The limits of the engine. `step_seconds` is the least time of a step: the CPU of the demo has other work too."""
 
     context_tokens: int = 2048
     requests: int = 16
@@ -56,7 +56,7 @@ class Sequence:
 
 
 class Engine:
-    """`run` takes the steps; all other methods are called on its event loop."""
+    """The engine that generates tokens. `run` takes the steps; all other methods are called on its event loop."""
 
     def __init__(self, network: Network, limits: Limits, metrics: Metrics) -> None:
         self.limits = limits
@@ -79,7 +79,7 @@ class Engine:
     async def generate(
         self, prompt: list[int], *, most_tokens: int, temperature: float, seed: int | None
     ) -> AsyncGenerator[tuple[int, str], None]:
-        """Each token with an empty reason, then END with the reason. Closing it ends the request."""
+        """Yield each token with an empty reason, then END with the reason. Closing it ends the request."""
         sequence = Sequence(
             tokens=list(prompt),
             prompt_tokens=len(prompt),
@@ -129,7 +129,7 @@ class Engine:
         return sum(sequence.blocks for sequence in self._running)
 
     def _step(self) -> list[tuple[Sequence, int]]:
-        """One token of every running request, on a thread: `/health` answers meanwhile."""
+        """Generate one token of every running request, on a thread: `/health` answers meanwhile."""
         results = [(sequence, self._next_token(sequence)) for sequence in self._running]
         self._running = [item for item in self._running if not item.finished_reason]
         return results

@@ -134,7 +134,7 @@ class Metrics:
         return self._finished.labels(**self._labels, **reasons)
 
     def _exported(self, key: str) -> tuple[str, CollectorRegistry | None]:
-        """Its name and registry; a metric that the server lacks is counted and not exported."""
+        """Return a metric's name and registry. A metric that the server lacks is counted and not exported."""
         name = self._server.names.get(key)
         return (name, self._registry) if name else (key, None)
 

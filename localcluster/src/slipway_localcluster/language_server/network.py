@@ -63,7 +63,7 @@ class Network:
         self._mask[list(_PRINTABLE)] = 0
 
     def logits(self, tokens: list[int], cache: Cache) -> Array:
-        """Scores of the token after `tokens`, which are appended to the cache."""
+        """Return the scores of the token after `tokens`, which are appended to the cache."""
         start = cache.length
         states = self._embedding[tokens] + _positions(start, len(tokens))
         for index, layer in enumerate(self._layers):

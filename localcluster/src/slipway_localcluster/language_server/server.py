@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
         self._has_signal = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second; true once the server may end."""
+        """Return whether the server may end. Called ten times a second."""
         ends = await super().on_tick(counter)
         return ends or (self._has_signal and self._has_drained())
 

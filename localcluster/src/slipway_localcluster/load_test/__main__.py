@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run_in_child(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
-    """Exits with the child's code if it fails. A process gets its own namespaces only once."""
+    """Run the rest in a child, and exit with its code if it fails. A process gets its own namespaces only once."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

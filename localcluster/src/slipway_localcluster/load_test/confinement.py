@@ -1,5 +1,5 @@
-"""What a load test may use: its own network, processes and shared memory where the kernel allows it,
-and limits of memory, processor time and file size everywhere.
+"""The confinement of a load test: its own network, processes and shared memory where the kernel allows it, and
+limits of memory, processor time and file size everywhere.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ _MAX_DESCRIPTORS = 1024
 
 
 def isolate(*, memory_mib: int, seconds: float) -> None:
-    """Of this process and all that it starts: lowest priority, first choice of the OOM killer, an end with
-    the caller. The first process that it starts afterwards leads a PID namespace, whose processes end with
-    it, also those that left its group. Their shared memory is a file system of their own, which leaves
-    nothing behind.
+    """Isolate this process and all that it starts: lowest priority, first choice of the OOM killer, an end with the
+    caller. The first process that it starts afterwards leads a PID namespace, whose processes end with it, also
+    those that left its group. Their shared memory is a file system of their own, which leaves nothing behind.
     """
     # Without threads, which a process may not start once its children have a PID namespace.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -60,8 +59,8 @@ def end_with_parent() -> None:
 
 
 def _limit(memory_mib: int, seconds: float) -> None:
-    """For each process. Triton reserves address space that it never uses, so the limit is on data; it stops
-    an allocation that is too sudden for trial.py, which watches the sum.
+    """Limit each process. Triton reserves address space that it never uses, so the limit is on data; it stops an
+    allocation that is too sudden for trial.py, which watches the sum.
     """
     cpu = round(seconds * (os.cpu_count() or 1)) + 1
     for what, most in (

@@ -14,7 +14,7 @@ _PARENT, _RESIDENT_PAGES = 1, 21
 
 
 def resident_mib(root: int) -> int:
-    """Libraries that the processes share count once for each."""
+    """Return the resident MiB of `root` and all its children. Libraries that they share count once for each."""
     children, pages = defaultdict(list), {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

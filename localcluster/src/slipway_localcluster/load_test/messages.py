@@ -1,4 +1,4 @@
-"""What Triton says about a model that it does not serve, without its log's prefixes and this machine's paths."""
+"""The messages of Triton about a model that it does not serve, without its log's prefixes and this machine's paths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_log(log: Path, folder: Path) -> str:
 
 
 def of_answer(body: bytes, folder: Path) -> str:
-    """An answer other than 200."""
+    """Describe a response other than 200."""
     try:
         text = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
@@ -43,7 +43,7 @@ def is_out_of_memory(text: str) -> bool:
 
 
 def is_of_a_busy_machine(log: Path, detail: str) -> bool:
-    """Possibly: a Python model that kills its own process reads the same."""
+    """Return whether a busy machine may be the cause. A Python model that kills its own process reads the same."""
     return any(part in detail or part in _tail(log) for part in _STARVED)
 
 
@@ -52,7 +52,7 @@ def is_never_of_the_model(log: Path) -> bool:
 
 
 def tidy(text: str, folder: Path) -> str:
-    """Without the folder of the load test and the stack of a Python model."""
+    """Drop the load test's folder and the stack of a Python model from a message."""
     text = text.replace(f"{folder}/models/", "").replace("\\n", "\n")
     text = re.sub(r"\s+At:\s+(\S+\(\d+\): \S+\s*)+", " ", text)
     return " ".join(text.split()).strip('" ')[:_MAX_LENGTH]

@@ -63,8 +63,9 @@ class _Stopped(Exception):
 
 
 def run(folder: Path, model: str, limits: Limits) -> Result:
-    """Outcome and detail, and what was measured. `starved` instead of a failure that Triton also has where
-    it gets no processor time; `failure` is then the outcome without that doubt.
+    """Run the load test, and return outcome and detail, and what was measured. The outcome is `starved` instead of
+    a failure that Triton also has where it gets no processor time; `failure` is then the outcome without that
+    doubt.
     """
     started = time.monotonic()
     try:
@@ -84,7 +85,7 @@ def run(folder: Path, model: str, limits: Limits) -> Result:
 
 
 def _missing_runtime(repository: Path) -> str:
-    """What a model needs that this Triton lacks. Prepares the repository for this Triton."""
+    """Prepare the repository for this Triton. Returns what a model needs that this Triton lacks; empty if nothing."""
     model_repository.prepare(repository)
     for folder in sorted(item for item in repository.iterdir() if item.is_dir()):
         config = model_repository.read_config(folder / model_repository.CONFIG_FILE)
@@ -100,7 +101,7 @@ def _missing_runtime(repository: Path) -> str:
 def _started(
     installation: triton.Installation, folder: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The process of Triton and its port. It is killed at the end, and so are its children."""
+    """Start Triton, and yield its process and its port. It is killed at the end, and so are its children."""
     prefix = f"slipway-load-test-{os.getpid()}-"
     launch = triton.plan_launch(
         installation,
@@ -192,7 +193,7 @@ class _Trial:
         return self._failed("not_answered", detail)
 
     def _answer_sample(self, model: str) -> Result:
-        """The answers to all requests of `sample/`, joined; nothing without that folder."""
+        """Return the answers to all requests of `sample/`, joined. Empty without that folder."""
         folder, answers = self._folder / "sample", []
         if not folder.exists():
             return {}
@@ -204,7 +205,7 @@ class _Trial:
         return {"sample_answers": base64.b64encode(b"".join(answers)).decode()}
 
     def _infer(self, model: str, file: Path) -> tuple[_Answer, float]:
-        """The answer, and its latency in milliseconds."""
+        """Return the answer, and its latency in milliseconds."""
         headers = {"Inference-Header-Content-Length": file.name.split("-")[1]}
         body = file.read_bytes()
         started = time.perf_counter()

@@ -41,7 +41,7 @@ _LARGEST_ID = 2**31 - 1
 def find_container_faults(
     path: str, container: JsonObject, volumes: Collection[str]
 ) -> Iterator[Cause]:
-    """`volumes`: the names that mounts may use."""
+    """Find the faults of containers. `volumes` are the names that mounts may use."""
     yield from find_name_faults(f"{path}.name", container.get("name"))
     image = container.get("image")
     if not image:
@@ -116,7 +116,7 @@ def _mount_faults(
 
 
 def find_resource_faults(path: str, resources: JsonObject) -> Iterator[Cause]:
-    """Requests and limits of a container; they must be quantities."""
+    """Find the faults of a container's requests and limits, which must be quantities."""
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():

@@ -37,7 +37,7 @@ def is_subdomain(value: str) -> bool:
 
 
 def is_qualified_name(value: str) -> bool:
-    """As keys of labels and annotations, and names of resources, are."""
+    """Return whether the value is a qualified name, like keys of labels and annotations, and names of resources."""
     prefix, slash, name = value.rpartition("/")
     return bool(LABEL_NAME.fullmatch(name)) and (not slash or is_subdomain(prefix))
 
@@ -51,7 +51,7 @@ def is_environment_name(value: str) -> bool:
 
 
 def is_content_key(value: str) -> bool:
-    """As keys of ConfigMaps and Secrets are."""
+    """Return whether the value is a valid key of a ConfigMap or Secret."""
     return bool(_CONTENT_KEY.fullmatch(value)) and value not in (".", "..")
 
 
@@ -70,7 +70,7 @@ def amount_of(quantity: Any) -> Decimal:
 
 
 def find_name_faults(field: str, name: Any) -> Iterator[Cause]:
-    """The name of a part, such as a container: required, and an RFC 1123 label."""
+    """Find the faults of a part's name, such as a container's: it is required, and an RFC 1123 label."""
     if not name:
         yield required(field)
     elif not is_label(name):
@@ -78,7 +78,7 @@ def find_name_faults(field: str, name: Any) -> Iterator[Cause]:
 
 
 def find_port_faults(field: str, port: Any) -> Iterator[Cause]:
-    """A number, or the name of a container's port."""
+    """Find the faults of a port: a number, or the name of a container's port."""
     if isinstance(port, str):
         if not is_port_name(port):
             yield invalid(field, port, "must be an IANA service name of at most 15 characters")
@@ -92,7 +92,7 @@ def find_number_faults(field: str, value: int | None, *, least: int = 0) -> Iter
 
 
 def find_choice_faults(field: str, value: Any, allowed: Collection[str]) -> Iterator[Cause]:
-    """An absent value has a default."""
+    """Find the faults of a choice. An absent value has a default."""
     if value is not None and value not in allowed:
         yield unsupported(field, value, allowed)
 
@@ -115,7 +115,7 @@ def find_selector_faults(path: str, selector: Mapping[str, Any] | None) -> Itera
 def find_expression_faults(
     path: str, expression: Mapping[str, Any], comparisons: Collection[str] = ()
 ) -> Iterator[Cause]:
-    """`comparisons`: operators with one number, which node selectors have too."""
+    """Find the faults of an expression. `comparisons` are operators with one number, which node selectors have too."""
     operator, values = expression.get("operator", ""), expression.get("values") or ()
     if operator in _WITH_VALUES and not values:
         yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")

@@ -1,4 +1,4 @@
-"""What the admission webhooks of KServe refuse of an InferenceService."""
+"""The refusals of KServe's admission webhooks for an InferenceService."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _AUTOSCALERS = ("external", "hpa", "keda", "none")
 
 
 def find_refusals(obj: JsonObject) -> Iterator[str]:
-    """The reasons, each a sentence of the webhook's answer."""
+    """Find the reasons for a refusal, each a sentence of the webhook's response."""
     metadata = obj["metadata"]
     if not _NAME.fullmatch(metadata.get("name", "")):
         yield (
@@ -29,7 +29,7 @@ def find_refusals(obj: JsonObject) -> Iterator[str]:
 
 
 def written_back(obj: JsonObject) -> JsonObject:
-    """The object as its webhook returns it: a model format without a name gets an empty one."""
+    """Return the object as its webhook returns it: a model format without a name gets an empty one."""
     spec = obj.get("spec") or {}
     predictor = spec.get("predictor") or {}
     model = predictor.get("model") or {}

@@ -30,7 +30,7 @@ def find_metadata_faults(kind: Kind, metadata: JsonObject) -> Iterator[Cause]:
 
 
 def find_metadata_changes(live: JsonObject, metadata: JsonObject) -> Iterator[Cause]:
-    """Faults of new metadata beside those that are stored."""
+    """Find the faults of new metadata beside those that are stored."""
     uid = metadata.get("uid", live["uid"])
     if uid != live["uid"]:
         yield invalid("metadata.uid", uid, "field is immutable")

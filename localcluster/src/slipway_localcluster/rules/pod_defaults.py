@@ -26,7 +26,7 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def complete_pod_spec(spec: JsonObject) -> JsonObject:
-    """A copy, in which only its own lists and maps are shared with nobody."""
+    """Return a copy with a server's defaults, which shares no list or map with others."""
     completed = {**copy.deepcopy(_POD), **copy.deepcopy(spec)}
     account = completed.get("serviceAccountName") or "default"
     completed["serviceAccountName"] = completed["serviceAccount"] = account

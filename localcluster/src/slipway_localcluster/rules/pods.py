@@ -70,7 +70,7 @@ def _containers_faults(path: str, spec: JsonObject, volumes: set[str]) -> Iterat
 
 
 def _volume_faults(path: str, volumes: Collection[JsonObject], usable: set[str]) -> Iterator[Cause]:
-    """Fills `usable` with the names of volumes that are right."""
+    """Find the faults of volumes, and fill `usable` with the names of volumes that are right."""
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name")
         faults = list(find_name_faults(f"{here}.name", name))

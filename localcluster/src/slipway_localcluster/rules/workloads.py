@@ -62,7 +62,7 @@ def _strategy_faults(path: str, strategy: JsonObject) -> Iterator[Cause]:
 
 
 def find_share_faults(field: str, amount: Any) -> Iterator[Cause]:
-    """A number of pods, or a percentage of at most 100."""
+    """Find the faults of a share: a number of pods, or a percentage of at most 100."""
     if isinstance(amount, int):
         yield from find_number_faults(field, amount)
         return
@@ -74,7 +74,7 @@ def find_share_faults(field: str, amount: Any) -> Iterator[Cause]:
 
 
 def is_selected(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
-    """No selector matches nothing, an empty one everything."""
+    """Return whether a selector matches labels. No selector matches nothing, an empty one everything."""
     if selector is None:
         return False
     is_equal = (selector.get("matchLabels") or {}).items() <= labels.items()

@@ -44,7 +44,7 @@ _BYTES: Mapping[str, frozenset[str]] = {
 
 @functools.cache
 def schema_of_model(model_name: str) -> Schema | None:
-    """None for a name that the client does not know."""
+    """Return the schema of one of the client's models. None for a name that the client does not know."""
     model = getattr(models, model_name, None)
     if model is None:
         return None
@@ -72,7 +72,7 @@ def _of_field(model_name: str, name: str, annotation: str) -> Schema:
 
 @functools.cache
 def of_annotation(annotation: str) -> Schema:
-    """By the type that a model states, such as `List[V1Container]`."""
+    """Return the schema of a type that a model states, such as `List[V1Container]`."""
     generic = _GENERIC.match(annotation)
     if generic is not None:
         inner = functools.partial(of_annotation, generic[2])

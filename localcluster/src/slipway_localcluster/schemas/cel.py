@@ -21,7 +21,7 @@ def _environment() -> Any:
 
 @functools.cache
 def _compile(expression: str) -> Any:
-    """None for a rule with functions of Kubernetes that the runtime lacks; it is not checked. The
+    """Compile a rule. None for a rule with Kubernetes functions that the runtime lacks, which is not checked. The
     runtime has no errors of its own.
     """
     try:
@@ -39,6 +39,6 @@ def _compile_all(rules: Sequence[Rule]) -> Any:
 
 
 def are_met(rules: Sequence[Rule], value: Any) -> bool:
-    """A rule that ends with an error is not met."""
+    """Return whether the rules are met. A rule that ends with an error is not met."""
     compiled = _compile_all(rules)
     return compiled is None or compiled.eval(data={"self": value}).value() is True

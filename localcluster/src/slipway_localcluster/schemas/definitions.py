@@ -35,7 +35,7 @@ def _cache_folder() -> Path:
 
 
 def _keep(kept: Path, definition: Any) -> None:
-    """Whole or not at all: another process may read it at any moment."""
+    """Keep a definition as a whole or not at all: another process may read it at any moment."""
     text = json.dumps(definition)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=kept.parent, suffix=".new", delete=False) as file:

@@ -42,7 +42,7 @@ _PREFIXES = {"": ("V1", "CoreV1"), "autoscaling": ("V2",)}
 
 @functools.cache
 def schema_of(kind: Kind) -> Schema:
-    """ANYTHING for a kind without one."""
+    """Return the schema of a kind. ANYTHING for a kind without one."""
     if kind.group in NATIVE_GROUPS:
         for prefix in _PREFIXES.get(kind.group, ("V1",)):
             schema = schema_of_model(f"{prefix}{kind.kind}")

@@ -24,7 +24,7 @@ _SIZES = ("Length", "Items", "Properties")
 
 
 def schema_in(folder: Path, kind: Kind) -> Schema | None:
-    """None where no file of the folder defines the kind in its version."""
+    """Return the schema of a kind from the folder. None if no file there defines the kind in its version."""
     path = folder / f"{kind.plural}.{kind.group}.yaml"
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""What one value may be."""
+"""The schema of one value."""
 
 import functools
 import re
@@ -22,10 +22,10 @@ class Rule:
 # Compared by identity: each is made once and kept, and holds others that refer back to it.
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """Empty `types` allows anything; `is_open` allows unknown fields.
+    """The schema of a value. Empty `types` allows anything; `is_open` allows unknown fields.
 
-    Schemas of parts may be functions without arguments: types refer to themselves, and large files
-    are read as far as they are needed. `list_keys` identify the items of a list, which must differ.
+    Schemas of parts may be functions without arguments: types refer to themselves, and large files are read as far
+    as they are needed. `list_keys` identify the items of a list, which must differ.
     """
 
     types: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
 
     def part_named(self, name: str) -> "Schema | None":
-        """Of a field, or of a value of a map."""
+        """Return the schema of a field, or of a map's values. None if there is none."""
         part = self.fields.get(name, self.values)
         return part() if callable(part) else part
 
@@ -105,19 +105,19 @@ def map_of(value: Part) -> Schema:
 
 
 def closed(fields: Mapping[str, Part], *required: str, rules: tuple[Rule, ...] = ()) -> Schema:
-    """An object with these fields and no others."""
+    """Return the schema of an object with these fields and no others."""
     types = frozenset({"object"})
     return Schema(types, is_open=False, fields=fields, required=required, rules=rules)
 
 
 def opened(**fields: Part) -> Schema:
-    """An object with these fields and any others."""
+    """Return the schema of an object with these fields and any others."""
     return Schema(frozenset({"object"}), fields=fields)
 
 
 @functools.cache
 def is_limited(schema: Schema) -> bool:
-    """False where any value of its types will do."""
+    """Return whether the schema limits values. False if any value of its types will do."""
     bounds = (schema.minimum, schema.maximum, schema.max_size, schema.pattern)
     is_bounded = any(bound is not None for bound in bounds) or schema.min_size > 0
     return bool(is_bounded or schema.enum or schema.form or schema.list_keys or schema.is_set)
@@ -125,6 +125,6 @@ def is_limited(schema: Schema) -> bool:
 
 @functools.cache
 def defaults_of(schema: Schema) -> Mapping[str, Schema]:
-    """The fields that have a default."""
+    """Return the fields that have a default."""
     parts = ((name, schema.part_named(name)) for name in schema.fields)
     return {name: part for name, part in parts if part and part.default is not ABSENT}

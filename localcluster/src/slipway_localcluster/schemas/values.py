@@ -43,7 +43,7 @@ def has_type(value: Any, schema: Schema) -> bool:
 
 
 def find_parts(value: Any, schema: Schema, path: str) -> list[Part]:
-    """The value and all that it holds, as far as schemas are known: each before what it holds itself."""
+    """Yield the value and all that it holds, as far as schemas are known: each before what it holds itself."""
     parts: list[Part] = []
     _add_parts(parts, value, schema, path)
     return parts
@@ -62,7 +62,7 @@ def _add_parts(parts: list[Part], value: Any, schema: Schema, path: str) -> None
 
 
 def prune(value: Any, schema: Schema, path: str, unknown: list[str]) -> Any:
-    """The value without its unknown fields, whose paths are added to `unknown`."""
+    """Return the value without its unknown fields, whose paths are added to `unknown`."""
     if isinstance(value, dict):
         return _prune_object(value, schema, path, unknown)
     item = schema.item()
@@ -88,12 +88,12 @@ def _prune_object(value: JsonObject, schema: Schema, path: str, unknown: list[st
 
 
 def find_type_faults(parts: Iterable[Part]) -> list[Part]:
-    """The parts whose types are wrong. Of what they hold no schema is known."""
+    """Find the parts whose types are wrong. The schema of what they hold is unknown."""
     return [part for part in parts if not has_type(part[0], part[1])]
 
 
 def find_form_faults(parts: Iterable[Part]) -> list[str]:
-    """The forms as which texts cannot be read. Types must be right."""
+    """Find the forms as which texts cannot be read. Types must be right."""
     return [
         schema.form
         for value, schema, _ in parts
@@ -102,7 +102,7 @@ def find_form_faults(parts: Iterable[Part]) -> list[str]:
 
 
 def find_missing(parts: Iterable[Part]) -> list[str]:
-    """The paths of required fields that are absent."""
+    """Find the paths of required fields that are absent."""
     return [
         f"{path}.{name}" if path else name
         for value, schema, path in parts
@@ -113,7 +113,7 @@ def find_missing(parts: Iterable[Part]) -> list[str]:
 
 
 def with_defaults(value: Any, schema: Schema) -> Any:
-    """A copy in which absent fields have their defaults."""
+    """Return a copy in which absent fields have their defaults."""
     if isinstance(value, list) and (item := schema.item()) is not None:
         return [with_defaults(child, item) for child in value]
     if not isinstance(value, dict):
@@ -129,7 +129,7 @@ def with_defaults(value: Any, schema: Schema) -> Any:
 
 
 def find_limit_faults(parts: Iterable[Part]) -> Iterator[Cause]:
-    """Enums, bounds, sizes, patterns and unique items. Types must be right."""
+    """Find violations of enums, bounds, sizes, patterns and unique items. Types must be right."""
     for value, schema, path in parts:
         if value is not None and is_limited(schema):
             yield from _scalar_faults(value, schema, path)
@@ -180,7 +180,7 @@ def _uniqueness_faults(items: list[Any], schema: Schema, path: str) -> Iterator[
 
 
 def find_rule_faults(parts: Iterable[Part]) -> Iterator[Cause]:
-    """Rules in CEL, on a value that is complete and right otherwise."""
+    """Find violations of rules in CEL, on a value that is complete and right otherwise."""
     for value, schema, path in parts:
         if value is not None and schema.rules and not cel.are_met(schema.rules, value):
             for rule in schema.rules:
