@@ -152,7 +152,7 @@ class CallerKey(models.Model):
 
     @property
     def client(self) -> str:
-        """What the gateway, models and their logs know it by. It needs the consumer's row."""
+        """The name by which the gateway, models and their logs know the caller. It needs the consumer's row."""
         return self.claim_value or f"{self.consumer.name}.{self.pk}"
 
     @property

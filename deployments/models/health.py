@@ -1,4 +1,4 @@
-"""What is watched of a deployment's stable revision after its rollout."""
+"""The watch of a deployment's stable revision after its rollout."""
 
 from __future__ import annotations
 

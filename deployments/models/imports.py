@@ -52,7 +52,7 @@ class Import(Leased):
 
 
 class ImportedFile(models.Model):
-    """Where a file of a version came from.
+    """The origin of a file of a version.
 
     `locator` is its key, or its path on the server. `version_id` and `etag` identify the bytes that
     were listed there; both are empty if the source offers neither.

@@ -1,4 +1,4 @@
-"""What versions are found by. Derived from their rows by deployments.registry.services.search_index."""
+"""The search index of versions. deployments.registry.services.search_index derives it from their rows."""
 
 from __future__ import annotations
 

@@ -46,8 +46,9 @@ class BaselineMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of a deployment in an hour. `seconds`: of the minutes in which a pod was read; `observed_ms`: pod time, of
-    which `busy_ms` were spent executing; `duration_us`: the sum over successful requests.
+    """The traffic of a deployment in an hour. `seconds` covers the minutes in which a pod was read;
+    `observed_ms` is pod time, of which `busy_ms` were spent executing; `duration_us` is the sum over
+    successful requests.
     """
 
     requests: int
@@ -128,7 +129,7 @@ def history_start(at: datetime) -> datetime:
 
 
 def compare(metric: BaselineMetric, now: Traffic, history: History) -> Comparison | None:
-    """None: not known. `now` is the traffic of the last 60 minutes."""
+    """Compare the last 60 minutes, `now`, with the baseline. None if it cannot be judged."""
     kind = KINDS[metric]
     value = kind.value(now)
     if value is None:
@@ -214,8 +215,8 @@ def _differ(count: int, span: float, other: int, other_span: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Of one metric: `side` is the confirmed side (1 above the baseline, -1 below, 0 within), `contrary` counts the
-    consecutive checks on `contrary_side`.
+    """The confirmed state of one metric: `side` is 1 above the baseline, -1 below and 0 within. `contrary`
+    counts the consecutive checks on `contrary_side`.
     """
 
     side: int = 0
@@ -223,7 +224,9 @@ class Streak:
     contrary_side: int = 0
 
     def after(self, side: int) -> Streak:
-        """With one more check; a metric that is not known changes nothing and is not given here."""
+        """Return the streak after one more check. Do not call it for a metric that is not known: nothing
+        changes then.
+        """
         if side == self.side:
             return Streak(self.side)
         contrary = self.contrary + 1 if side == self.contrary_side or not self.contrary else 1

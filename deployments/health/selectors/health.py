@@ -1,4 +1,4 @@
-"""What the page and REST show of the watch of a deployment."""
+"""The watch of a deployment, as the page and REST show it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ KEPT: Final = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one check observed. `probed` None: golden requests were not sent."""
+    """The result of one check. `probed` is None if golden requests were not sent."""
 
     revision: Revision
     since: datetime

@@ -138,7 +138,7 @@ def _baseline(row: DeploymentHealth, measured: DeploymentTraffic, at: datetime) 
 
 
 def _probed(deployment: Deployment, revision: Revision, lease: Lease) -> probes.Probed | None:
-    """None during a rollout, which sends the same requests more often."""
+    """Send the golden requests. None during a rollout, which sends the same requests more often."""
     if Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES).exists():
         return None
     return probes.probe(

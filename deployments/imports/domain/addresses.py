@@ -87,7 +87,7 @@ class SourceAddress:
 
     @property
     def name(self) -> str:
-        """What to call the artifact until its files are known."""
+        """The name of the artifact until its files are known."""
         match self.place:
             case UrlAddress():
                 return self.place.filename
@@ -154,7 +154,9 @@ def _repository(match: re.Match[str] | None) -> SourceAddress:
 
 
 def _page(text: str, hub_url: str, mlflow_servers: Mapping[str, str]) -> SourceAddress | None:
-    """Of a repository on the hub, or of a version of a registered model on an MLflow server."""
+    """Parse the address of a repository's page on the hub, or of the page of a registered model's version on an
+    MLflow server. None if the text is neither.
+    """
     on_hub = _path_on(text, hub_url)
     if on_hub and (page := _HUB_PAGE.fullmatch(on_hub)):
         return _repository(page)

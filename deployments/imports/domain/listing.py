@@ -1,4 +1,4 @@
-"""What a source has: its files and what it says about them."""
+"""The listing of a source: its files and what the source says about them."""
 
 from __future__ import annotations
 

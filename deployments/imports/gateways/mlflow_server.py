@@ -87,7 +87,7 @@ class MlflowServer:
         return answers.artifact_uri(self._get("model-versions/get-download-uri", query, what))
 
     def find_run(self, run_id: str) -> Run | None:
-        """None for a run that was deleted for good."""
+        """Return a run. None if it was deleted for good."""
         try:
             return answers.run(self._get("runs/get", {"run_id": run_id}, f"run {run_id}"))
         except SourceRefused as error:
@@ -138,7 +138,9 @@ class MlflowServer:
 
 
 def _quoted(text: str) -> str:
-    """In MLflow's filters. Its grammar has no escape: a text with one kind of quote is in the other."""
+    """Quote a text for MLflow's filters. Their grammar has no escape, so a text with one kind of quote is put
+    in the other. Raises SourceRefused for a text with both kinds.
+    """
     if "'" in text and '"' in text:
         raise SourceRefused("A name with both kinds of quotes cannot be searched for.", status=400)
     return f'"{text}"' if "'" in text else f"'{text}'"

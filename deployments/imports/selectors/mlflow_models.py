@@ -1,4 +1,4 @@
-"""What the configured MLflow servers have, for those who may import it.
+"""The models of the configured MLflow servers, for people who may import them.
 
 Read live, with short time-outs: the credential is the installation's, so the answers are for people who may
 upload into a team.

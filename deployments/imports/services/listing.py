@@ -50,7 +50,7 @@ def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
 
 
 def _draft_of(version: ModelVersion, listing: Listing) -> UploadDraft:
-    """What the uploader entered is kept; the source adds what is missing."""
+    """Make the draft of a version: what the uploader entered is kept, and the source adds what is missing."""
     return UploadDraft(
         files=[DraftFile(file.path, file.size_bytes, file.sha256) for file in listing.files],
         metadata=_merged(listing.metadata, version.metadata),

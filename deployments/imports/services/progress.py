@@ -1,4 +1,4 @@
-"""What a worker reports while it copies: it holds the lease, counts bytes, and notices a cancel."""
+"""The progress of an import: a worker that copies renews its lease, counts bytes, and notices a cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an approved request to the desired state of its subject; reconciliation does the rest."""
+"""Turn an approved request into the desired state of its subject; reconciliation does the rest."""
 
 from __future__ import annotations
 

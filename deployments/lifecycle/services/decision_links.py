@@ -27,10 +27,10 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class LinkedDecision:
-    """What a link decides, as it is now: one of `rollout` and `change`.
+    """The decision behind a link in its present state: either `rollout` or `change` is set.
 
-    `why_dead`: why the link no longer works. `why_changed`: why what the message showed can no
-    longer be agreed to; rejecting or aborting is still possible then.
+    `why_dead` says why the link no longer works. `why_changed` says why what the message showed can no longer
+    be agreed to; rejecting or aborting is still possible then.
     """
 
     link: DecisionLink

@@ -48,7 +48,7 @@ def name_of(version_id: int, attempt: str) -> str:
 
 
 def shared(context: ManifestContext) -> list[Manifest]:
-    """What the pods need in the namespace of the team, without Secret and quota."""
+    """Return the objects that the pods need in the namespace of the team, without Secret and quota."""
     return [
         namespace.namespace(context),
         network.default_deny(context),

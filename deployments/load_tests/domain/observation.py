@@ -187,7 +187,7 @@ def _terminated(item: Json) -> Json | None:
 
 
 def parse(message: str) -> LoadTest | None:
-    """None for anything but a result."""
+    """Parse the message of a pod. None for anything but a result."""
     if len(message) > _MAX_MESSAGE:
         return None
     try:
@@ -210,7 +210,9 @@ def _is_measure(value: object) -> bool:
 
 
 def _judged(result: LoadTest) -> LoadTest:
-    """Without a verdict where this cluster, not the model, is the cause."""
+    """Withhold the verdict where this cluster, not the model, is the cause. A failure for lack of memory
+    becomes TOO_LARGE.
+    """
     if result.outcome in _NOT_OF_THE_CLUSTER:
         return result
     if _NO_MEMORY.search(result.detail):

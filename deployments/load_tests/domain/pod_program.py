@@ -189,7 +189,7 @@ class Trial:
             pause(SAMPLE_SECONDS)
 
     def gpu_memory_mib(self) -> int:
-        """Of the GPUs that the pod has; 0 where the metric is missing."""
+        """Return the used memory of the pod's GPUs in MiB. 0 where the metric is missing."""
         try:
             text = self.request("GET", "/metrics", port=self.metrics_port)[1].decode()
         except (OSError, http.client.HTTPException):
@@ -203,7 +203,7 @@ def port_of(command: list[str], flag: str) -> int:
 
 
 def on_processor(command: list[str], folder: Path) -> list[str]:
-    """With a copy of the repository whose instances need no GPU: the volume cannot be written."""
+    """Point the command at a copy of the repository whose instances need no GPU: the volume cannot be written."""
     flag = "--model-repository="
     source = Path(next(item for item in command if item.startswith(flag))[len(flag) :])
     for model in source.iterdir():

@@ -64,7 +64,7 @@ def choose(*, actor: User, team: Team, cluster_name: str, pod: Mapping[str, Any]
 
 
 def describe(place: LoadTestPlace | None) -> dict[str, Any]:
-    """As REST and the audit trail show it."""
+    """Describe a place as REST and the audit trail show it."""
     if place is None:
         return {"cluster": "", **PodChoice().to_json()}
     return {"cluster": place.cluster.name, **places.pod_of(place).to_json()}

@@ -1,4 +1,4 @@
-"""What MLflow's REST answers, read defensively.
+"""Responses of MLflow's REST API, parsed defensively.
 
 GET /api/2.0/mlflow/registered-models/search, /alias    GET /api/2.0/mlflow/model-versions/search, /get
 GET /api/2.0/mlflow/model-versions/get-download-uri     GET /api/2.0/mlflow/runs/get
@@ -25,7 +25,7 @@ _LATEST_MILLISECONDS: Final = 10**14
 
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
-    """In a list. `newest` is the number of its newest version; empty if it has none."""
+    """A registered model in a list. `newest` is the number of its newest version; empty if it has none."""
 
     name: str
     description: str
@@ -90,7 +90,7 @@ def registered_models(answer: Any) -> Page[RegisteredModel]:
 
 
 def aliases_of(answer: Any) -> dict[str, list[str]]:
-    """Of a registered model, by the number of the version."""
+    """Return the aliases of a registered model, keyed by the number of the version."""
     aliases: dict[str, list[str]] = {}
     for row in _objects(_mapping(_mapping(answer).get("registered_model")), "aliases"):
         aliases.setdefault(str(row.get("version")), []).append(_text(row, "alias"))
@@ -214,7 +214,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 
 def _moment(value: Any) -> datetime | None:
-    """Of milliseconds since 1970."""
+    """Convert milliseconds since 1970 to a time. None if the value is not such a number."""
     value = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if (
         isinstance(value, bool)

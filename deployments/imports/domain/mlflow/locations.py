@@ -1,4 +1,4 @@
-"""Where the files of a model version are, as MLflow names it."""
+"""The locations of a model version's files, as MLflow names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a version takes over from MLflow: metadata, README, and facts that are kept with the import."""
+"""The data that a version takes over from MLflow: metadata, README, and facts that are kept with the import."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def metadata_of(
 def facts_of(
     version: ModelVersion, run: Run | None, model: ModelFile, selection: Selection
 ) -> dict[str, Any]:
-    """In full what metadata has no room for, and which files were not imported."""
+    """Return the facts that metadata has no room for, and the files that were not imported. Long texts and
+    lists are cut.
+    """
     return {
         "flavor": selection.flavor,
         "model_class": str(model.flavors[selection.flavor].get("model_class") or "")[:_MAX_TEXT],
@@ -98,7 +100,7 @@ def _is_accepted(metadata: Mapping[str, Any]) -> bool:
 
 
 def _own(tags: Mapping[str, str]) -> dict[str, str]:
-    """Those that people set."""
+    """Drop the tags that MLflow itself sets, and keep those that people set."""
     return {name: text for name, text in tags.items() if not name.startswith(_OWN_TAGS)}
 
 

@@ -58,7 +58,7 @@ class Selection:
 
 
 def parse(model: Any) -> ModelFile:
-    """Of the parsed YAML. Raises SourceRefused."""
+    """Parse a model file from its loaded YAML. Raises SourceRefused."""
     flavors = model.get("flavors") if isinstance(model, dict) else None
     if not isinstance(flavors, dict):
         raise SourceRefused(f"The file {FILE} does not say which flavors the model has.")

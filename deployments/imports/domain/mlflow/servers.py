@@ -31,7 +31,9 @@ def choose(servers: Mapping[str, str], name: str) -> str:
 
 
 def headers_of(credential: str) -> dict[str, str]:
-    """Of "user:password" (Basic) or of a token (Bearer); none without a credential."""
+    """Return the Authorization header for "user:password" (Basic) or a token (Bearer). No header without a
+    credential.
+    """
     if not credential:
         return {}
     if ":" in credential:
