@@ -75,7 +75,9 @@ def _first_token_of(spec: ServingSpec) -> str:
 
 
 def _rate(spec: ServingSpec, series: str, where: str) -> str:
-    """Of a counter, whatever the server's release calls it."""
+    """Return the query for a counter's rate. For TensorRT-LLM it covers both names that releases of the server
+    use.
+    """
     rate = f"rate({series}{where}[{_WINDOW}])"
     if spec.engine != serving_spec.KSERVE_TENSORRT_LLM:
         return rate
@@ -83,7 +85,7 @@ def _rate(spec: ServingSpec, series: str, where: str) -> str:
 
 
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """Empty where the number is fixed, or KServe or Knative scales."""
+    """Return the portal's own autoscaler. Empty where the number is fixed, or KServe or Knative scales."""
     kind = served.spec.scaling.kind
     if kind == serving_spec.HPA and is_own_hpa(served.spec):
         return [_horizontal_pod_autoscaler(context, served)]
@@ -265,5 +267,5 @@ def _service(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _or_zero(query: str) -> str:
-    """Without traffic the quotient is NaN, which KEDA would take for a failure."""
+    """Make the query yield 0 without traffic: the quotient is NaN then, which KEDA would take for a failure."""
     return f"(({query}) > 0) or vector(0)"

@@ -56,7 +56,7 @@ def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manif
 
 
 def peer_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Only the mesh may send requests; metrics need no certificate."""
+    """Return the policy that only the mesh may send requests. The metrics port needs no certificate."""
     port = str(policies.metrics_port(served))
     return {
         "apiVersion": "security.istio.io/v1",

@@ -17,7 +17,7 @@ class DiffLine:
 
 
 def diff_lines(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
-    """Empty when the texts are equal."""
+    """Return the unified diff of two texts. Empty when they are equal."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=context)
     result: list[DiffLine] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""What Knative must allow for the pods of a revision that it runs."""
+"""The Knative features that the pods of a revision need."""
 
 from __future__ import annotations
 

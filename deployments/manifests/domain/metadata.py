@@ -177,7 +177,9 @@ def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
 
 
 def queue_labels(served: ServedRevision) -> dict[str, str]:
-    """Of the workload and its pods: Kueue reads the label at either, KServe copies it from either."""
+    """Return the labels of the workload and its pods: Kueue reads the label at either, KServe copies it from
+    either.
+    """
     queue = served.spec.placement.queue
     return {QUEUE_LABEL: queue} if queue else {}
 

@@ -71,7 +71,9 @@ def service_account(context: ManifestContext) -> Manifest:
 
 
 def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key: str) -> Manifest:
-    """Only for local clusters, where pods cannot assume a role that may read the bucket."""
+    """Return the Secret with S3 credentials. Only local clusters need it: their pods cannot assume a role that
+    may read the bucket.
+    """
     endpoint = context.s3_endpoint
     annotations = {
         "serving.kserve.io/s3-endpoint": endpoint.partition("://")[2],

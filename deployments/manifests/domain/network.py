@@ -40,7 +40,7 @@ _POD_IDENTITY: Final = "169.254.170.23/32"
 
 
 def default_deny(context: ManifestContext) -> Manifest:
-    """For every pod in the namespace, whoever created it."""
+    """Return the policy that denies all traffic except DNS, for every pod in the namespace, whoever created it."""
     return _policy(
         context,
         "slipway-default-deny",

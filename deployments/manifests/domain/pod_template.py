@@ -169,7 +169,9 @@ def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
 
 
 def hugging_face_env(served: ServedRevision) -> dict[str, Any]:
-    """Only gated weights need the token."""
+    """Return the environment variable with the Hugging Face token. Its Secret is optional unless the weights
+    are gated.
+    """
     llm = served.spec.llm
     is_optional = llm is None or not llm.gated
     key = {"name": HUGGING_FACE_CREDENTIALS, "key": "HF_TOKEN", "optional": is_optional}

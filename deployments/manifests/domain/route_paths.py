@@ -123,8 +123,9 @@ def team_paths(namespace: str) -> list[str]:
 
 
 def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> list[dict[str, Any]]:
-    """What of the team's address leads to a path of the server, for each model that it answers to. The
-    gateway itself lists models.
+    """Return the matches of the team's address that lead to a path of the server, one for each model that it
+    answers to. Empty for the list of models, which the gateway itself answers, and for paths that the
+    address does not have.
     """
     if not path.value.startswith(f"{_TEAM}/") or path.value == f"{_TEAM}/models":
         return []

@@ -81,7 +81,9 @@ def jwks() -> str:
 
 
 def issuers() -> list[Issuer]:
-    """By the name that their tokens have: it changes with the address of the portal."""
+    """Return the issuers of signed keys, sorted by the name that their tokens have. It changes with the address
+    of the portal.
+    """
     by_name: dict[str, list[Mapping[str, str]]] = {}
     for row in published():
         by_name.setdefault(row.issuer, []).append(row.public_jwk)
@@ -105,7 +107,7 @@ def callers_of(deployment: Deployment, issuer: str) -> Callers:
 
 
 def _read_issuer(name: str) -> callers.Issuer:
-    """Also one that was removed."""
+    """Read a token issuer, even one that was removed."""
     row = TokenIssuer.objects.get(name=name)
     return callers.Issuer(
         name=row.name,
@@ -118,7 +120,7 @@ def _read_issuer(name: str) -> callers.Issuer:
 
 
 def _claim_values(deployment: Deployment, issuer: str) -> list[str]:
-    """Of each caller that may send tokens of the issuer now, sorted."""
+    """Return the claim value of each caller that may send tokens of the issuer now, sorted."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), token_issuer__name=issuer
     )

@@ -41,7 +41,9 @@ def pinned(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
 
 
 def without_pins(spec: ServingSpec) -> ServingSpec:
-    """For another version: the golden requests of the day on which it is requested."""
+    """Unpin the golden requests, so that another version warms up with those of the day on which it is
+    requested.
+    """
     if not spec.triton.warm_up.golden_ids:
         return spec
     warm_up = spec.triton.warm_up.replace(golden_ids=())

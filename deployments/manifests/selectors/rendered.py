@@ -60,7 +60,7 @@ class RenderedRevision:
 
     @property
     def evidence_digest(self) -> str:
-        """What a form shows before a change request exists: the manifests and the version's
+        """The digest of what a form shows before a change request exists: the manifests and the version's
         identity.
         """
         return digest_of({"manifests": self.manifests, "version": identity_of(self.version)})
@@ -70,7 +70,9 @@ class RenderedRevision:
 
 
 def identity_of(version: ModelVersion) -> list[str]:
-    """What an approval binds to: the external address of the weights, or the exact uploaded bytes."""
+    """Return the identity that an approval binds to: the external address of the weights, or the exact uploaded
+    bytes.
+    """
     if version.source_uri:
         return [version.source_uri]
     return [version.bucket, version.upload_prefix, version.sha256]
@@ -84,8 +86,8 @@ def render(
     spec: ServingSpec,
     is_baseline: bool = False,
 ) -> RenderedRevision:
-    """For a revision with or without a row. Raises Rejected for a version of multi-model serving
-    that the team does not have.
+    """Render a revision, with or without a row. Raises Rejected for a version of multi-model serving that the
+    team does not have.
     """
     additional = rendering.additional_versions(version, spec)
     files = rendering.files_for(version=version, spec=spec, additional=additional)
@@ -214,7 +216,9 @@ class RenderedDeployment:
 
     @cached_property
     def gateway_policies(self) -> Sequence[Manifest]:
-        """In the Gateway's namespace: who may call the route of a Gateway that verifies signed keys."""
+        """The policies in the Gateway's namespace that say who may call the route, for a Gateway that verifies
+        signed keys. Empty otherwise, and where the address is open.
+        """
         if not self._is_closed or not self.context.verifies_tokens:
             return ()
         return (
@@ -224,8 +228,8 @@ class RenderedDeployment:
 
     @cached_property
     def team_policies(self) -> Sequence[Manifest]:
-        """Of the team's address, with its route: shared with other deployments. Empty where this one does not
-        serve there.
+        """The policies and the route of the team's address, which other deployments share. Empty where this one
+        does not serve there.
         """
         is_there = self._is_closed and bool(self.backends[0].team_models)
         serves_there = self.access.serves_team_address and not self.context.verifies_tokens

@@ -127,7 +127,7 @@ def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Se
 
 
 def stable_spec_of(deployment: Deployment) -> ServingSpec | None:
-    """As it was requested; None while nothing serves."""
+    """Return the stable revision's spec as it was requested. None while nothing serves."""
     stable = deployment.stable_revision
     return None if stable is None else serving_spec.stored(stable.spec)
 

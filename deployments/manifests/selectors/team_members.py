@@ -15,7 +15,9 @@ from deployments.spec.domain import serving_spec
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Of one team on one cluster, by name. `unready` have perhaps never been pushed."""
+    """The deployments that serve at a team's address on one cluster, sorted by name. `unready` may never have
+    been pushed.
+    """
 
     all: Sequence[Member]
     unready: Sequence[Deployment]
@@ -34,7 +36,9 @@ def ever(pks: Collection[int]) -> set[int]:
 
 
 def serves_there(deployment: Deployment) -> bool:
-    """By its row alone; it needs the stable revision."""
+    """Return whether the deployment serves at the team's address, by its row alone. It needs the stable
+    revision.
+    """
     stable = deployment.stable_revision
     is_there = stable is not None and stable.spec.get("network", {}).get("team_address")
     return bool(is_there) and not (deployment.is_retiring or deployment.is_stopped)

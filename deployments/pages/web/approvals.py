@@ -220,7 +220,9 @@ def _plan_context(change: ChangeRequest) -> dict[str, Any]:
 
 
 def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
-    """For a decided request: the evidence shown at the decision, and what changed since."""
+    """Return the context of a request's evidence. Once decided: as it was shown at the decision, and what
+    changed since.
+    """
     kept = shown_evidence.kept(change)
     shown = kept or shown_evidence.of(change)
     metadata = version_metadata.flatten(shown.metadata).items()

@@ -88,7 +88,7 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
 
 
 def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
-    """What the gateway does not follow, or why that is not known."""
+    """Return the policies that the gateway does not follow, or why they are not known."""
     if deployment.is_retired:
         return [], ""
     try:

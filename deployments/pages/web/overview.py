@@ -47,7 +47,7 @@ class MultiModelRow:
 
 @dataclass(frozen=True, slots=True)
 class TrafficCharts:
-    """None without measurements."""
+    """The charts of a deployment's traffic. None for a chart without measurements."""
 
     requests: Chart | None
     latency: Chart | None
@@ -69,7 +69,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
 
 
 def figures_of(deployment: Deployment) -> dict[str, Any]:
-    """What the tiles show, which are polled without the charts."""
+    """Return the context of the tiles, which are polled without the charts."""
     revisions = deployments.revisions_of(deployment)
     return {
         "revisions": revisions,

@@ -44,7 +44,7 @@ def opens_address(kind: PipelineChangeKind) -> bool:
 
 
 def consequence(kind: PipelineChangeKind) -> str:
-    """What approving does."""
+    """Describe what approving does."""
     opens = f" {catalogue.UNCHECKED.description}" if opens_address(kind) else ""
     return f"{_CONSEQUENCES[kind]}{opens}"
 

@@ -1,4 +1,4 @@
-"""What a pipeline's row keeps of what was last observed of it."""
+"""The last observed state of a pipeline, as its row keeps it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ObservedPipeline:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ObservedPipeline:
-        """Without anything before the first observation."""
+        """Read the column. Before the first observation there are no conditions."""
         if not raw:
             return cls()
         return cls(tuple(Condition(**row) for row in raw["conditions"]), raw["reverted"])

@@ -1,4 +1,4 @@
-"""What a pipeline is: nodes whose steps call deployments, or further nodes, behind one address.
+"""The spec of a pipeline: nodes whose steps call deployments, or further nodes, behind one address.
 
 Every step of a pipeline is sent the client's own request. KServe could also send one step's answer
 to the next, but an answer of the v2 protocol says "outputs" where a request must say "inputs", and

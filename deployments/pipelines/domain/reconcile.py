@@ -1,4 +1,4 @@
-"""What an observed pipeline means, and the one effect to have next: pure.
+"""The meaning of an observed pipeline, and the one effect to have next. Pure functions.
 
 KServe sets Ready on a graph as soon as its Deployment has an Available condition, whatever its
 status; so the Deployment itself is read too.

@@ -61,7 +61,9 @@ def get_visible_by_id(*, actor: Actor, pipeline_id: int) -> Pipeline:
 
 
 def url_of(pipeline: Pipeline) -> str:
-    """Where clients send requests: the whole address, whichever deployments its steps call."""
+    """Return the address to which clients send requests. It is the whole address, whichever deployments the
+    steps call.
+    """
     return f"{pipeline.cluster.gateway_url}/{pipeline.namespace}/{pipeline.name}"
 
 
@@ -70,7 +72,7 @@ def spec_of(pipeline: Pipeline) -> PipelineSpec | None:
 
 
 def requested_spec(change: ChangeRequest) -> PipelineSpec | None:
-    """None for a request that removes."""
+    """Return the spec of a request. None for a request that removes the pipeline."""
     return PipelineSpec.from_json(change.pipeline_spec) if change.pipeline_spec else None
 
 
@@ -127,7 +129,9 @@ def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
 
 
 def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
-    """What a pipeline can call, in order, by cluster and environment; without what it can call nothing of."""
+    """Map cluster and environment to the names of the deployments that a pipeline can call there, in order.
+    Places without any are left out.
+    """
     names = {
         place: tuple(name for name, why_not in answers.items() if not why_not)
         for place, answers in reasons(team=team).items()

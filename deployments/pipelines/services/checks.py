@@ -104,7 +104,9 @@ def _of_keys(rendered: RenderedPipeline) -> list[Check]:
 
 
 def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
-    """Of one that does not run: what runs already goes on, whatever the rules say now."""
+    """Check the rules of the environment: the place of a new pipeline, and the open address of one that does
+    not run or newly calls protected deployments. What runs already goes on, whatever the rules say now.
+    """
     is_new = not pipeline.desired_generation
     checks: list[Check] = []
     if is_new:

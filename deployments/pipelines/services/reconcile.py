@@ -197,7 +197,9 @@ def _desired_of(pipeline: Pipeline) -> _Desired:
 
 
 def _carry_out(act: Act, pipeline: Pipeline, desired: _Desired) -> CommitResult | None:
-    """None: the cluster itself was called, if there was anything to do."""
+    """Carry out one act and return the commit. None if the cluster itself was called, or there was nothing to
+    do.
+    """
     if act == Act.DELETE_KEY:
         router_keys.remove(pipeline)
     backend = git_backend.backend_for_pipeline(pipeline)

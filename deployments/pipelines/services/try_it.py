@@ -24,7 +24,7 @@ def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
 
 
 def call_of(pipeline: Pipeline) -> inference_call.Call | None:
-    """What the first deployment that a request reaches takes; None when it serves nothing."""
+    """Return the call that the first deployment takes which a request reaches. None when it serves nothing."""
     spec = pipelines.spec_of(pipeline)
     if spec is None:
         return None

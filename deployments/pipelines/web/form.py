@@ -89,7 +89,7 @@ class PipelineForm(CommentForm):
         return [row for row in self.steps if row.is_filled]
 
     def spec(self) -> dict[str, Any]:
-        """As deployments.pipelines.domain.pipeline_spec reads it."""
+        """Return the spec as deployments.pipelines.domain.pipeline_spec reads it."""
         steps = [row.to_json(self.kind) for row in self._filled()]
         return {"nodes": [{"name": ROOT, "kind": self.kind.value, "steps": steps}]}
 

@@ -53,8 +53,8 @@ def metadata_of(
 def facts_of(
     version: ModelVersion, run: Run | None, model: ModelFile, selection: Selection
 ) -> dict[str, Any]:
-    """Return the facts that metadata has no room for, and the files that were not imported. Long texts and
-    lists are cut.
+    """Return the facts that metadata has no room for, and the files that were not imported. Texts
+    are cut at 500 characters, lists at 500 entries.
     """
     return {
         "flavor": selection.flavor,

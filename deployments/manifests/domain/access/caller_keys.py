@@ -51,13 +51,15 @@ class Refusal:
 
 
 def missing(kind: str) -> Refusal:
-    """Of the team's address."""
+    """Return the refusal for a policy of the team's address that the cluster does not have."""
     message = "The cluster does not have it. The portal's role may lack permission to create it."
     return Refusal(kind, message, is_conflict=False, is_shared=True)
 
 
 def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> Refusal | None:
-    """None where the gateway follows the policy, or has not reported."""
+    """Return the refusal that the gateway reports for a policy. None where it follows the policy, or has not
+    reported.
+    """
     conditions = [
         condition
         for ancestor in (policy.get("status") or {}).get("ancestors") or ()

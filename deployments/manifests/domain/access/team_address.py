@@ -31,7 +31,9 @@ def secret_name(deployment: str) -> str:
 
 
 def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
-    """Of one deployment: the same keys as at its own address, by names that say whose they are."""
+    """Return the Secret of one deployment for the team's address: its keys are the same as at its own address,
+    and their names say whose they are.
+    """
     data = {
         f"{context.deployment}.{client}": base64.b64encode(key.encode()).decode()
         for client, key in sorted(keys.items())

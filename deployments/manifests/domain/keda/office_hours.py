@@ -33,7 +33,7 @@ def trigger(hours: OfficeHours) -> dict[str, Any]:
 
 
 def hours_per_week(hours: OfficeHours) -> Decimal:
-    """In a week without a change to summer time, to the hundredth."""
+    """Return the hours in a week without a change to summer time, rounded to the hundredth."""
     minutes = (_minutes(hours.end) - _minutes(hours.start)) % _DAY_MINUTES
     return (Decimal(minutes * len(_weekdays(hours.days))) / 60).quantize(Decimal("0.01"))
 

@@ -29,8 +29,9 @@ def is_in_pod(served: ServedRevision) -> bool:
 
 
 def containers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """Only what the registry holds has a record to compare with; on a shared volume the download
-    compares it, before others see it.
+    """Return the containers that download the models and check their digests. Weights from the hub are not
+    checked, because only the registry's files have recorded digests; on a shared volume the download itself
+    compares them, before others see the files.
     """
     download = _download(context, served)
     if _is_from_hub(served) or _is_shared(served):
