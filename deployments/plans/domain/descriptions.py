@@ -54,7 +54,7 @@ def consequence(
     restored: int = 0,
     is_shadow: bool = False,
 ) -> str:
-    """What approving does, in one sentence or two."""
+    """Describe what approving does, in one sentence or two."""
     if is_shadow and kind == ChangeKind.CANARY:
         return (
             f"Starts {version} next to the stable revision and mirrors part of the requests to "
@@ -104,7 +104,7 @@ def _recorded(revision: int, restored: int) -> str:
 
 
 def describe_steps(plan: RolloutPlan) -> str:
-    """For example "5 → 25 → 50 → 100%"."""
+    """List the traffic weights of the steps, for example "5 → 25 → 50 → 100%"."""
     weights = " → ".join(str(step.weight) for step in plan.steps)
     return f"mirrors {weights}%" if plan.is_shadow else f"{weights}%"
 
@@ -131,7 +131,7 @@ def describe_progress(
 def describe_progress_briefly(
     phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False
 ) -> str:
-    """For the rows of a table."""
+    """Describe the phase and traffic weight of a rollout in a few words, for the rows of a table."""
     kind = "Shadow" if is_shadow else "Canary"
     percent = f"{mirror}% mirrored" if mirror else f"{weight}%"
     texts = {

@@ -11,8 +11,9 @@ _MOST: Final = 600
 
 
 def from_start(load_seconds: int | None) -> int:
-    """As long as the model server usually takes to load the model: what it prepares then, it goes on
-    to prepare at the first requests.
+    """Return the warm-up in seconds: as long as the model server usually takes to load the model, because what
+    it prepares then, it goes on to prepare at the first requests. Between 30 s and 600 s; 120 s if the load
+    time is not known.
     """
     if not load_seconds:
         return DEFAULT_WARMUP_SECONDS

@@ -196,7 +196,7 @@ class TemplateForm(PlanForm):
 
 
 def initial_of(plan: RolloutPlan) -> dict[str, Any]:
-    """What the form shows of a plan."""
+    """Return the initial values of the form that shows a plan."""
     return {
         "has_plan": True,
         "plan": plan.to_json(),

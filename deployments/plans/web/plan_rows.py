@@ -62,7 +62,7 @@ class StepForm(forms.Form):
 
     @property
     def is_spare(self) -> bool:
-        """Empty and without errors: hidden until someone adds a step."""
+        """Whether the row is empty and without errors. It is hidden until someone adds a step."""
         return not any(cell.value() or cell.errors for cell in self.cells)
 
     def to_json(self) -> dict[str, Any] | None:
@@ -91,7 +91,7 @@ class QueryForm(forms.Form):
 
     @property
     def is_spare(self) -> bool:
-        """Empty and without errors: hidden until someone adds a query."""
+        """Whether the row is empty and without errors. It is hidden until someone adds a query."""
         cells = [self[name] for name in ("name", "query", "min", "max")]
         return not any(cell.value() not in (None, "") or cell.errors for cell in cells)
 
@@ -165,7 +165,9 @@ class QualityForm(forms.Form):
         return sum(row.value() not in (None, "") for row in self)
 
     def to_json(self) -> dict[str, float | None]:
-        """Those that differ from their defaults, and a field that a script left out does not."""
+        """Return the limits that differ from their defaults. A field that a script left out counts as its
+        default.
+        """
         sent = [name for name in QUALITY if self.add_prefix(name) in self.data]
         limits = {name: self.cleaned_data[name] for name in sent}
         return {name: limit for name, limit in limits.items() if limit != QUALITY[name].default}

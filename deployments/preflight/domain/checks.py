@@ -61,7 +61,7 @@ class LastRecheck:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LastRecheck | None:
-        """None for {}: the checks were never repeated."""
+        """Read the column. None for {}: the checks were never repeated."""
         if not data:
             return None
         checks = tuple(map(Check.from_json, data["checks"]))

@@ -119,7 +119,7 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
 
 
 def _approved_baselines(team: Team, without_change_id: int | None) -> Iterator[ServingSpec]:
-    """Of approved changes whose baseline does not exist yet."""
+    """Yield the baselines of approved changes that do not exist yet."""
     rows = ChangeRequest.objects.filter(
         state__in=_COUNTED,
         plan__has_baseline=True,

@@ -38,7 +38,9 @@ OTHER_TYPES: Final = "Other instance types"
 def check_instance_type(
     spec: ServingSpec, *, cluster_id: int, pools: Sequence[NodePool]
 ) -> list[Check]:
-    """Empty for known types. An unknown one is usually misspelt and would wait forever for a node."""
+    """Check that the instance types are known: an unknown one is usually misspelt and would wait forever for a
+    node. Empty for known types.
+    """
     known = cluster_instance_types.list_known(cluster_id=cluster_id, pools=pools)
     unknown = [name for name in spec.instance_types if name not in known]
     if not unknown:

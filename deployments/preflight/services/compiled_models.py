@@ -22,7 +22,7 @@ def check_gpus(versions: Iterable[ModelVersion], gpu_names: Sequence[str]) -> li
 
 
 def _check_gpu(version: ModelVersion, gpu_name: str) -> list[Check]:
-    """Empty for other formats."""
+    """Check a compiled model on one GPU. Empty for other formats."""
     built_for = str(version.signature.get(COMPUTE_CAPABILITY, ""))
     if not built_for:
         return []

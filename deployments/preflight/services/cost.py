@@ -110,8 +110,8 @@ def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | 
 
 
 def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuShare | None]:
-    """For each instance type the share with the size of the spec, at the price of the requested capacity
-    type; None where the cluster does not offer it.
+    """Return for each instance type the share with the size of the spec, at the price of the requested capacity
+    type. None in place of a share that the cluster does not offer.
     """
     found: list[GpuShare | None] = []
     shares = offers.requested_by(shares, is_claimed=spec.placement.device_claims)
@@ -253,7 +253,9 @@ def _overlap_amount(overlap: Decimal | None, replaces: ReplacedDeployment | None
 
 
 def _cheapest(shares: Sequence[GpuShare | None]) -> Decimal | None:
-    """Of a replica on the cheapest of several instance types; None for one, or without all prices."""
+    """Return the hourly price of the cheapest of several instance types. None for a single one, or without all
+    prices.
+    """
     amounts = [share.usd_per_hour_amount for share in shares if share]
     known = [amount for amount in amounts if amount is not None]
     return min(known) if 1 < len(shares) == len(known) else None

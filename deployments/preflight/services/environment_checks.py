@@ -27,7 +27,9 @@ _OPENS_ADDRESS: Final = (*_BRINGS_VERSION, ChangeKind.START)
 def check_place(
     *, environment: str, cluster_id: int, cluster: str, namespace: str, name: str
 ) -> list[Check]:
-    """Of something that does not exist yet. No check where nothing restricts the environment."""
+    """Check the environment and address of something that does not exist yet. No check where nothing restricts
+    the environment.
+    """
     admitted = rule_selectors.admitted_on(cluster_id)
     if admitted and environment not in admitted:
         only = " and ".join(admitted)
@@ -71,7 +73,7 @@ def check_change(
 
 
 def check_open_address(*, environment: str, team_id: int) -> list[Check]:
-    """Of an address that cannot have keys. No check where the rules allow one."""
+    """Check an address that cannot have keys. No check where the rules allow an open one."""
     if not rule_selectors.in_force(environment, team_id).callers_need_key:
         return []
     fix = "Call the deployments with their keys instead: a pipeline takes none."
@@ -79,7 +81,9 @@ def check_open_address(*, environment: str, team_id: int) -> list[Check]:
 
 
 def _may_open(kind: str, current: ServingSpec | None) -> bool:
-    """What is open already may stay so with a roll back, which must not wait."""
+    """Return whether the change may open a closed address. A roll back must not wait, so one that keeps an open
+    address open does not count.
+    """
     is_keyed = current is not None and not current.network.access_kind.opens_to_everyone
     return kind in _OPENS_ADDRESS or (kind == ChangeKind.ROLL_BACK and is_keyed)
 

@@ -75,8 +75,8 @@ def advise_version(
     load: Load,
     shares: list[GpuShare] | None = None,
 ) -> Advice | None:
-    """None if the required memory is unknown. Raises Rejected for additional models that the team
-    does not have.
+    """Rank the cluster's GPU shares for a version. None if the required memory is unknown. Raises Rejected for
+    additional models that the team does not have.
     """
     need = estimate_need(version, load)
     if need is None:
@@ -99,7 +99,9 @@ def advise_version(
 
 
 def _shares_of(cluster: ClusterInfo) -> list[GpuShare]:
-    """Those of device plugins, and those of a DRA driver. What a node would bring that is not there is among the first."""
+    """List the GPU shares of device plugins, then those of a DRA driver. The first include what a node would
+    bring that is not there yet.
+    """
     listed = capacity.list_shares(cluster_id=cluster.id)
     by_claim = [share for share in listed if share.is_claimed]
     of_plugins = offers.requested_by(listed, is_claimed=False)
@@ -197,7 +199,7 @@ def _offer_of(share: GpuShare, cluster: ClusterInfo) -> Offer:
 
 
 def _why_no_claims(share: GpuShare, cluster: ClusterInfo) -> str:
-    """Empty where its devices can be claimed, or nobody knows."""
+    """Return why the share's devices cannot be claimed. Empty where they can, or where that is not known."""
     if not share.is_claimed:
         return ""
     options = ("device-claims", "mig-claims") if share.sharing == "mig" else ("device-claims",)

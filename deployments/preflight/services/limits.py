@@ -33,7 +33,7 @@ def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> lis
 
 
 def check_devices(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
-    """Empty where no taint of a device is tolerated."""
+    """Check the tolerated taints of devices. Empty where none is tolerated."""
     text = spec.placement.claim_tolerations
     return [_check_taints(DEVICE_TAINTS, text, policy, cluster=cluster)] if text else []
 
@@ -61,7 +61,7 @@ def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
 
 
 def _check_taints(name: str, text: str, policy: ServingPolicy, *, cluster: str) -> Check:
-    """As the platform lists them: with the value, or without one for every value."""
+    """Check that the platform allows the taints: it lists them with the value, or without one for every value."""
     refused = [
         taint for taint in node_selection.split_taints(text) if taint not in policy.allowed_taints
     ]

@@ -57,13 +57,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RevisionPreflight(Preflight):
-    """With the revision as it was rendered, for who would otherwise render it again."""
+    """A preflight with its rendered revision, for callers that would otherwise render it again."""
 
     rendered: RenderedRevision
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
-    """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
+    """Check a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     return check_deploy(draft, version, clusters.get_cluster(draft.cluster_id))
@@ -112,7 +112,7 @@ def check_revision(
     overlap_seconds: int = 0,
     baseline: ServingSpec | None = None,
 ) -> RevisionPreflight:
-    """For a new revision of an existing deployment, or for its stable revision in place."""
+    """Check a new revision of an existing deployment, or its stable revision in place."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     return evaluate_revision(
         deployment=deployment,

@@ -23,7 +23,9 @@ _REVISION: Final = len("-r99")
 
 
 def check_queue(context: ManifestContext, spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """Empty without a queue, and on a cluster without Kueue: what the cluster lacks is a check of its own."""
+    """Check the queue of Kueue. Empty without a queue, and on a cluster without Kueue: what the cluster lacks
+    is a check of its own.
+    """
     name, kueue = spec.placement.queue, cluster.capabilities.kueue
     if not name or kueue is None:
         return []

@@ -91,9 +91,9 @@ def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
 
 
 def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
-    """What differs between the version's signature and what the server reports of its model
-    (`GET /v2/models/{name}`); empty when they match, or when the file has none. A dynamic dimension
-    fits any size.
+    """Describe how the version's signature differs from what the server reports of its model (`GET
+    /v2/models/{name}`). A dynamic dimension fits any size. Empty when they match, or when the file has no
+    signature.
     """
     if not signature.inputs and not signature.outputs:
         return ""

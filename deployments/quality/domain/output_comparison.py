@@ -216,7 +216,7 @@ def _finite(value: float) -> float | None:
 
 
 def _flatten(data: Sequence[Any]) -> Iterator[Any]:
-    """Without recursion: an answer may be nested as deep as it likes."""
+    """Yield the items of nested lists without recursion: an answer may be nested to any depth."""
     stack = [iter(data)]
     while stack:
         for item in stack[-1]:

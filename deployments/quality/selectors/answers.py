@@ -1,4 +1,4 @@
-"""What services posted about the answers of both sides of a rollout."""
+"""The observations that services posted about the answers of both sides of a rollout."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _beside_before(rollout: Rollout, kind: Kind, until: datetime) -> Sides:
 
 
 def _one_sided(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
-    """As `common`, for rows of one side; each window is its own pair."""
+    """Return the windows of rows of one side, as `common` does for two; each window is its own pair."""
     return answer_windows.windows(rows, now=clock.now())[:_MOST_WINDOWS]
 
 

@@ -1,4 +1,6 @@
-"""What a service posts of its model's answers: summed up at once, a row per revision and minute."""
+"""Observations that a service posts of its model's answers. They are summed up at once, a row per revision and
+minute.
+"""
 
 from __future__ import annotations
 

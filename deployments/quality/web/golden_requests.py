@@ -46,7 +46,7 @@ class JsonField(forms.CharField):
 
 
 class AnswerForm(ServiceForm):
-    """What Try it has just got."""
+    """The answer that Try it has just got."""
 
     name = forms.CharField(max_length=quality_golden_requests.LONGEST_NAME)
     request = JsonField()
@@ -157,7 +157,7 @@ def _show(
 
 
 def _pasted(form: AnswerForm) -> dict[str, Any]:
-    """As it was sent, also what the form refuses."""
+    """Return the form's content as it was sent, including what the form refuses."""
     texts = {name: form[name].data or "" for name in ("request", "expected")}
     document = ",\n".join(f'"{name}": {text}' for name, text in texts.items())
     return {"name": form["name"].data or "", "document": "{\n" + document + "\n}"}

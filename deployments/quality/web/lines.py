@@ -57,7 +57,7 @@ class GoldenLine:
 
 
 def before_traffic_context(rollout: Rollout) -> dict[str, Any]:
-    """For `pages/_before_traffic.html`, which is empty for a rollout without golden requests."""
+    """Return the context of `pages/_before_traffic.html`, which is empty for a rollout without golden requests."""
     state = quality.before_traffic(rollout=rollout)
     lines = _output_lines(state.rows)
     both = [row for row in state.rows if row.against_stable]
@@ -91,7 +91,7 @@ def golden_lines(model: Model) -> list[GoldenLine]:
 def saving_context(
     user: User, deployment: Deployment, trial: Trial | None, body: str
 ) -> dict[str, Any]:
-    """For the form that saves an answer; `saving` is None where there is nothing to save."""
+    """Return the context of the form that saves an answer. `saving` is None where there is nothing to save."""
     stable = deployment.stable_revision
     if trial is None or stable is None or not trial.is_success or trial.is_cut:
         return {"saving": None}
@@ -110,7 +110,7 @@ def saving_context(
 
 
 def example_of(model: Model) -> str:
-    """What the form is prefilled with: a golden request in the shape of the model's signature."""
+    """Return the text that the form is prefilled with: a golden request in the shape of the model's signature."""
     signature = signatures.truncate(quality.signature_of(model), _MOST_TENSORS)
     inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
     outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
