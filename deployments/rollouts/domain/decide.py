@@ -1,4 +1,4 @@
-"""What a rollout does next: pure, one effect per reconcile pass, the safe direction per phase.
+"""The next effect of a rollout. Pure functions: one effect per reconcile pass, the safe direction per phase.
 
 Automation may abort; only people move traffic forward. The approval of a plan starts its first
 step, `promote` each further one, `promote fully` the last. Two plans are approved as more than

@@ -1,4 +1,4 @@
-"""What a reconcile pass of a rollout decides on: its progress, and what the cluster shows."""
+"""The input of a rollout's reconcile pass: its progress, and what the cluster shows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RolloutProgress:
     approved_replicas: int = 1
 
     def replicas_at(self, step_index: int) -> int:
-        """What the candidate needs before it gets the traffic of the step."""
+        """Return the replicas that the candidate needs before it gets the traffic of the step."""
         return candidate_replicas.at_step(
             self.plan, step_index, stable=self.stable_replicas, approved=self.approved_replicas
         )
@@ -63,7 +63,7 @@ class RolloutProgress:
         return self.promoted_to is not None or self.replicas_at(step_index) > self.replicas
 
     def describe_growth(self) -> str:
-        """Of a promotion that waits for replicas; empty when there is none."""
+        """Describe a promotion that waits for replicas of the candidate. Empty when none does."""
         if self.promoted_to is None:
             return ""
         count, steps = self.replicas_at(self.promoted_to), self.plan.steps
@@ -163,8 +163,8 @@ class Checks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """What the cluster shows. None: not known. `weight` is the percentage that the route sends to
-    the candidate, `mirror` the percentage that it mirrors.
+    """The state that the cluster shows. `weight` is the percentage that the route sends to the candidate,
+    `mirror` the percentage that it mirrors. None means not known.
 
     `is_current`: the cluster was observed after the last change of the desired state.
     """

@@ -1,4 +1,4 @@
-"""What happened to a rollout since a given event, and whether anything of it has changed."""
+"""The events of a rollout since a given one, and whether anything of the rollout has changed."""
 
 from __future__ import annotations
 

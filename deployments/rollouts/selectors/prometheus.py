@@ -1,4 +1,4 @@
-"""What the gateway and Prometheus say at the present step of a rollout, as far as it was read."""
+"""The numbers of the gateway and Prometheus at the present step of a rollout, as far as they were read."""
 
 from __future__ import annotations
 

@@ -95,7 +95,9 @@ class RolloutView:
 
     @property
     def baseline_text(self) -> str:
-        """For example "r3: pods of detector:1 with 5% of requests"; empty while there is none."""
+        """The description of the baseline, such as "r3: pods of detector:1 with 5% of requests". Empty while
+        there is none.
+        """
         revision = self.rollout.baseline_revision
         if revision is None or self.rollout.deployment.baseline_revision_id is None:
             return ""
@@ -112,7 +114,7 @@ class RolloutView:
 
     @property
     def next_text(self) -> str:
-        """What promoting changes, for its button."""
+        """The change that promoting makes, for its button. Empty when the rollout cannot be promoted."""
         if self.next_weight is None:
             return ""
         if not self.is_mirroring:
@@ -225,7 +227,9 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
 
 
 def _requested_weight(progress: RolloutProgress, deployment: Deployment) -> int:
-    """Of the rollout's candidate: once it is stable, the deployment's is the old revision."""
+    """Return the desired weight of the rollout's candidate. Once it is stable, the deployment's candidate is
+    the old revision.
+    """
     return 100 - deployment.candidate_weight if progress.is_swapped else deployment.candidate_weight
 
 
@@ -254,8 +258,8 @@ def _state_of(progress: RolloutProgress, observed: StepObservation, index: int) 
 
 
 def _state_after(progress: RolloutProgress, observed: StepObservation, index: int) -> str:
-    """Of a step once all requests go to the candidate: who promotes fully leaves the present step,
-    maybe before its end, and those behind it never run. The evidence is that of the decision.
+    """Return the state of a step once all requests go to the candidate. A full promotion leaves the present
+    step, maybe before its end, and skips those behind it. The evidence is that of the decision.
     """
     if index > progress.step_index:
         return "skipped"
@@ -280,5 +284,5 @@ def _earliest_finish(progress: RolloutProgress, soak_left_seconds: int | None) -
 
 
 def _next_weight(progress: RolloutProgress) -> int | None:
-    """What promoting would send to the candidate; None when it cannot be promoted."""
+    """Return the weight that promoting would send to the candidate. None when it cannot be promoted."""
     return progress.next_weight if progress.phase == RolloutPhase.RUNNING else None

@@ -1,4 +1,4 @@
-"""What people do with a rollout: promote, promote fully, pause, unpause, finish the watch, abort."""
+"""The actions of people on a rollout: promote, promote fully, pause, unpause, finish the watch, abort."""
 
 from __future__ import annotations
 

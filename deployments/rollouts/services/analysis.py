@@ -176,7 +176,9 @@ def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -
 
 
 def _describe_unread_pods(serving: RolloutPods) -> str:
-    """For example "3 of 5 pods of the candidate were read"; empty when all were."""
+    """Describe how many pods were read, for example "3 of 5 pods of the candidate were read in the last 30 s".
+    Empty when all were.
+    """
     sides = (
         ("candidate", serving.candidate),
         ("baseline", serving.baseline),
@@ -193,7 +195,7 @@ def _describe_unread_pods(serving: RolloutPods) -> str:
 def _describe_stale_metrics(
     progress: RolloutProgress, counts: CounterReadings, unknown: str, at: datetime
 ) -> str:
-    """What people must know of numbers that no longer arrive; empty while they do."""
+    """Describe for people since when numbers no longer arrive. Empty while they do."""
     if unknown:
         return unknown if counts.candidate_at is not None else ""
     total = counts.tests.total
@@ -230,7 +232,7 @@ def _judge_split(
 def _judge_received(
     snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str
 ) -> tuple[GuardResult, ...]:
-    """Only what is missing, and only where the gateway's own counts say that it sent it."""
+    """Judge whether requests are missing that the gateway's own counts say it sent. Empty where none is missing."""
     progress, split = snapshot.progress, counts.tests.split
     if unknown or progress.is_shadow or progress.is_watched:
         return ()

@@ -29,8 +29,8 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class CounterReadings:
-    """What `Rollout.tests` stores: the capital of the rollout, and the rest of its present step. The
-    times are of the latest readings of each side.
+    """The readings that `Rollout.tests` stores: the capital of the rollout, and the rest of its present step.
+    The times are of the latest readings of each side.
     """
 
     tests: StepTests = field(default_factory=StepTests)
@@ -113,14 +113,16 @@ def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Pro
 
 
 def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> BlockLengths:
-    """From stable's past before the step. Stored with it."""
+    """Choose the lengths of blocks by stable's past before the step. They are stored with the step."""
     if started_at is None:
         return BlockLengths()
     return history.before(snapshot.rollout.stable_revision, started_at)
 
 
 def lengths_chosen_anew(snapshot: RolloutSnapshot) -> BlockLengths | None:
-    """Those that replaced the ones from before this step, for what others count of it."""
+    """Return the lengths that were chosen during this step, for other counts of it. None while those from
+    before the step hold.
+    """
     stored = snapshot.rollout.tests
     if stored.get("step") != snapshot.progress.step_key:
         return None

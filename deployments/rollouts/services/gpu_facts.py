@@ -11,7 +11,7 @@ from fleet.telemetry.selectors.current import WorkloadKey
 
 
 def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
-    """Only what a limit needs: each costs a query at every reading."""
+    """Read the facts that the limits need, and no others: each costs a query at every reading."""
     needed = {limit.kind.fact for limit in limits if limit.kind.fact}
     if not needed:
         return NO_FACTS

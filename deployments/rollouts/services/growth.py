@@ -50,7 +50,7 @@ def begin(
 
 
 def replicas_for(snapshot: RolloutSnapshot, step_index: int) -> int | None:
-    """What desired state has of the candidate's replicas at a step; None: as many as approved."""
+    """Return the candidate's replicas at a step for the desired state. None means as many as approved."""
     count = snapshot.progress.replicas_at(step_index)
     return None if count >= snapshot.progress.approved_replicas else count
 

@@ -72,7 +72,7 @@ def until(ends: Ends) -> datetime | None:
 
 
 def describe(until: datetime | None) -> str:
-    """Empty when no pod warms up."""
+    """Describe until when pods warm up. Empty when none does."""
     return "" if until is None else f"warming up, not judged until {until:%H:%M:%S} UTC"
 
 

@@ -1,4 +1,4 @@
-"""What a rollout costs while it runs, and what to know once it has stopped."""
+"""The cost of a rollout while it runs, and its outcome once it has stopped."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
 
 
 def outcome_of(view: RolloutView) -> Outcome | None:
-    """None while it may still go either way."""
+    """Describe the outcome of a rollout. None while it may still go either way."""
     phase = RolloutPhase(view.rollout.phase)
     if phase in (RolloutPhase.ABORTING, RolloutPhase.ABORTED):
         return _stopped(view, phase)
@@ -150,7 +150,7 @@ def _completed(rollout: Rollout) -> Outcome:
 
 
 def _reason_of(rollout: Rollout) -> str:
-    """What was said when it began to stop, and who said it."""
+    """Return the reason given when the rollout began to stop, and who gave it."""
     event = rollouts.events_of(rollout).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
     if event is None:
         return sentence(rollout.phase_reason)

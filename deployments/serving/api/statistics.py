@@ -15,7 +15,7 @@ from portal.api.responses import PROBLEM
 
 
 class LatencySplitSerializer(Serializer):
-    """Where the mean successful request spends its time."""
+    """The mean time of a successful request, split by where it is spent."""
 
     queue_ms = serializers.FloatField(allow_null=True)
     input_ms = serializers.FloatField(allow_null=True)

@@ -1,4 +1,6 @@
-"""What the cluster last reported of a revision. The column `Deployment.observed` holds one by "r1"."""
+"""The last observed state of a revision on the cluster. The column `Deployment.observed` holds one per
+revision, keyed by "r1".
+"""
 
 from __future__ import annotations
 

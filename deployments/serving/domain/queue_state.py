@@ -1,4 +1,4 @@
-"""Where the pods of a revision stand in a queue of Kueue, by their Workloads and the visibility API."""
+"""The place of a revision's pods in a queue of Kueue, by their Workloads and the visibility API."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class QueueState:
         return self.state == IGNORED
 
     def after(self, before: QueueState | None) -> QueueState:
-        """With the eviction that was observed before, while its pods wait again."""
+        """Keep the eviction that was observed before while its pods wait again."""
         if self.state != PENDING or before is None or before.state != EVICTED:
             return self
         return replace(self, state=EVICTED, eviction=before.eviction)
@@ -107,7 +107,9 @@ def of_pods(
 def of_jobs(
     queue: str, jobs: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
-    """Of Jobs, each with one Workload for all of its pods; None: none is suspended, so all were admitted."""
+    """Return the state of Jobs, each with one Workload for all of its pods. `positions` as in `of_pods`. None
+    if no Job is suspended, so all were admitted.
+    """
     waiting = suspended(jobs)
     if not waiting:
         return None

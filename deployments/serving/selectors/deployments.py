@@ -45,7 +45,7 @@ class RevisionStatus:
 
 
 def url_of(deployment: Deployment) -> str:
-    """Where clients send requests; the same for every engine and revision."""
+    """Return the address to which clients send requests. It is the same for every engine and revision."""
     return f"{deployment.cluster.gateway_url}/{deployment.namespace}/{deployment.name}"
 
 

@@ -21,7 +21,7 @@ WINDOW_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None is unknown; for latency and errors also no requests to divide by."""
+    """Figures of current traffic. None means unknown; for latency and errors also no requests to divide by."""
 
     requests_per_second: float | None
     latency_ms: float | None
@@ -40,7 +40,7 @@ class RevisionStats:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStats:
-    """None is unknown: no pod was read in these seconds."""
+    """Statistics of a deployment over the last `seconds`. None means unknown: no pod was read in this time."""
 
     seconds: int
     total: ServingStats | None

@@ -79,7 +79,7 @@ def drop_baseline(deployment: Deployment) -> None:
 
 
 def drop_candidate(deployment: Deployment) -> None:
-    """With its baseline."""
+    """Remove the candidate and its baseline."""
     _set_revisions(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
 
 

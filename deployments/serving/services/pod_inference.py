@@ -62,7 +62,9 @@ def send(
 
 
 def _describe_failure(error: ClusterError, revision: Revision) -> str:
-    """With the network policy that keeps the API server out, as the last probe of the cluster saw it."""
+    """Describe the failure. If a network policy kept the API server out at the last probe of the cluster, the
+    text names it and its fix.
+    """
     capabilities = Capabilities.from_json(revision.deployment.cluster.capabilities)
     admitted = capabilities.feature("pod-proxy")
     if admitted.is_there is not False:

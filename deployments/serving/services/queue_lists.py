@@ -51,7 +51,7 @@ def read(
 
 
 def _explained(cluster_id: int, kueue: Kueue, workloads: Sequence[Json]) -> list[Json]:
-    """With what ClusterQueues say that are inactive."""
+    """Add to the Workloads' conditions why their ClusterQueues are inactive."""
     names = {match[1] for one in workloads for _, match in _inactive(_conditions(one))}
     reasons = {name: queue_probe.why_inactive(cluster_id, kueue, name) for name in sorted(names)}
     if not any(reasons.values()):
