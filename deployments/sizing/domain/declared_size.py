@@ -89,7 +89,7 @@ def from_facts(facts: Mapping[str, Any], metadata: Mapping[str, Any] | None = No
 def from_version(
     source_uri: str, metadata: Mapping[str, Any], signature: Mapping[str, Any]
 ) -> DeclaredSize:
-    """Empty for an uploaded version that is not a language model."""
+    """Read the declared size of a version. Empty for an uploaded version that is not a language model."""
     if source_uri:
         return from_metadata(metadata)
     return from_facts(signature[FACTS], metadata) if FACTS in signature else DeclaredSize()

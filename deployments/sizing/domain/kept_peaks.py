@@ -16,6 +16,6 @@ def to_column(peaks: Mapping[int, int]) -> dict[str, Any]:
 
 
 def peak_of(column: Mapping[str, Any], number: int) -> int | None:
-    """In MiB; None where none was kept."""
+    """Return the kept peak of a revision's GPU memory in MiB. None where none was kept."""
     peak: int | None = column.get(_KEY, {}).get(f"r{number}")
     return peak

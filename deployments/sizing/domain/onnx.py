@@ -47,7 +47,7 @@ class VramEstimate:
 
     @classmethod
     def from_signature(cls, signature: Mapping[str, Any]) -> VramEstimate | None:
-        """None for a version whose file was not read."""
+        """Read the estimate of a version. None if its file was not read."""
         parts = signature.get("vram_parts_mib")
         if not parts:
             return None

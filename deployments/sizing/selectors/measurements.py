@@ -14,7 +14,7 @@ from fleet.telemetry.selectors.measured import Stood
 
 
 def describe_file(version: ModelVersion) -> FileModel | None:
-    """None if the file was not read."""
+    """Describe the memory of a version by its file. None if the file was not read."""
     estimate = VramEstimate.from_signature(version.signature)
     if estimate is None:
         return None

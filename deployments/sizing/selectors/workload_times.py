@@ -17,7 +17,9 @@ def workload_of(revision: Revision) -> WorkloadKey:
 
 
 def times_of(revisions: Collection[Revision]) -> dict[int, Stood]:
-    """By primary key of the revision, whose deployment must be selected with it."""
+    """Return the time in which a workload stood for each revision, by the revision's primary key. Its
+    deployment must be selected with it.
+    """
     made = _made(revisions) if revisions else {}
     times = {}
     for revision in revisions:

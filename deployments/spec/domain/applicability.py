@@ -1,4 +1,4 @@
-"""Where a setting works, stated at its field: the engines that use it, what the cluster must have."""
+"""Markers that state at a field where its setting works: the engines that use it, what the cluster must have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from portal.core import definitions
 
 
 def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
-    """For `Annotated`: the engines that use a field, and the fix for the others (it may name
+    """Mark a field in `Annotated` with the engines that use it, and the fix for the others (it may name
     {engine}). With these a field keeps its default.
     """
     return Field(json_schema_extra={"engines": list(engines), "unsupported": unsupported})
 
 
 def needs(options: Mapping[Any, str]) -> Any:
-    """For `Annotated`: value of the field -> the cluster's option that it needs."""
+    """Mark a field in `Annotated` with the cluster's option that each value needs: value -> option."""
     extra: dict[str, Any] = {"needs": dict(options)}
     return Field(json_schema_extra=extra)
 

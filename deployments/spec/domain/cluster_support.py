@@ -124,7 +124,7 @@ def _scaling_tried(kind: str) -> dict[str, Any]:
 
 
 def engine_reason(engine: str, capabilities: Capabilities) -> str:
-    """Empty when it runs there, or when that is not known."""
+    """Return why the engine does not run on the cluster. Empty when it does, or when that is not known."""
     offer = capabilities.offers_engine(engine)
     return offer.why if offer.ok is False else ""
 

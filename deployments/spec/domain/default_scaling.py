@@ -75,7 +75,7 @@ def _ways(
 
 
 def _obstacles(spec: ServingSpec, offered: Capabilities, *, is_in_place: bool) -> Iterator[str]:
-    """What the cluster lacks, and what it has that cannot scale this."""
+    """Yield what the cluster lacks, and why what it has cannot scale this spec."""
     for name in (KEDA, "service-monitor", KNATIVE):
         offer = offered.offers(name)
         if offer.ok is not True and offer.why:

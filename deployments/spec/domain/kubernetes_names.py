@@ -31,7 +31,7 @@ def longest_name(namespace: str) -> int:
 
 
 def problem_with(name: str, *, namespace: str) -> str:
-    """What is wrong with the deployment's name and how to fix it; empty when nothing is."""
+    """Say what is wrong with the deployment's name and how to fix it. Empty when nothing is."""
     if not name:
         return "Enter a deployment name, for example 'detector'."
     longest = longest_name(namespace)

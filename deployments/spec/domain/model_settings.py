@@ -106,7 +106,7 @@ Triton = Annotated[
 
 
 class ModelSettings(Definition):
-    """What a revision says of one model's config.pbtxt."""
+    """The settings of a revision for one model's config.pbtxt."""
 
     batching: Annotated[Batching, setting("Batching", "How requests become batches.")] = Batching()
     instances_per_gpu: InstancesPerGpu = 1

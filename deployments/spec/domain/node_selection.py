@@ -32,7 +32,9 @@ _TAINT: Final = re.compile(
 
 
 def read_labels(text: str) -> dict[str, str]:
-    """By name, sorted. Raises ValueError for what is no list of labels, and for a name that comes twice."""
+    """Read labels, sorted by name. Raises ValueError for text that is no list of labels, for too many, for a
+    name that comes twice, and for a label that another setting chooses.
+    """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     labels: dict[str, str] = {}
     for part in parts:

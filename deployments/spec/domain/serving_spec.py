@@ -102,7 +102,7 @@ MAX_GPUS: Final = 16
 
 
 class ServingSpec(Definition):
-    """What a revision runs: engine, GPUs, replicas and settings. Left out, a setting has its default."""
+    """The spec of a revision: engine, GPUs, replicas and settings. A setting that is left out has its default."""
 
     engine: Annotated[
         Engine,
@@ -260,7 +260,7 @@ class ServingSpec(Definition):
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """Those that take its pods, the preferred one first."""
+        """The instance types that take its pods, the preferred one first."""
         return (
             self.instance_type,
             *node_selection.split_types(self.placement.other_instance_types),
@@ -291,7 +291,7 @@ class ServingSpec(Definition):
 
 
 def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """From a row, parsed once."""
+    """Read the spec of a row. Equal specs are parsed once."""
     return _parse(json.dumps(dict(data)))
 
 

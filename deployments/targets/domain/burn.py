@@ -91,7 +91,7 @@ class Evaluation:
 
     @property
     def is_burning(self) -> bool | None:
-        """None: not known, which neither starts nor ends an alert."""
+        """Whether the budget burns too fast. None means not known, which neither starts nor ends an alert."""
         fires = [result.fires for result in self.rules]
         if True in fires:
             return True

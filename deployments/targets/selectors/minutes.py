@@ -16,7 +16,7 @@ Minutes = Mapping[datetime, Sums]
 
 
 def of(targets: Sequence[ServiceTarget], *, start: datetime) -> dict[int, Minutes]:
-    """By target; four queries at most for targets of one metric."""
+    """Read the minutes of each target, by its primary key. At most four queries for targets of one metric."""
     workloads = _workloads(targets)
     made: dict[int, Minutes] = {}
     for metric in TargetMetric:

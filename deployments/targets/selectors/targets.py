@@ -51,7 +51,9 @@ def list_of(deployment: Deployment) -> list[TargetView]:
 
 
 def evaluate(targets: Sequence[ServiceTarget], *, at: datetime) -> dict[int, Evaluation]:
-    """By target, in two queries. The window of a target is whole hours and the running one."""
+    """Evaluate targets in two queries, by their primary key. The window of a target is whole hours and the
+    running one.
+    """
     if not targets:
         return {}
     windows = _windows(targets, at)

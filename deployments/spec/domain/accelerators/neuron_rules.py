@@ -1,4 +1,6 @@
-"""What AWS Neuron devices serve, and what they need to know before they do: the model is compiled for it."""
+"""Rules for serving on AWS Neuron devices, which need settings that are known before: the model is compiled for
+them.
+"""
 
 from __future__ import annotations
 
