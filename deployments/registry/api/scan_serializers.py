@@ -46,7 +46,7 @@ class GrantedReleaseSerializer(Serializer):
 
 
 class ScannedVersionSerializer(Serializer):
-    """What the detail of a version has of its scan."""
+    """The scan of a version and its release from quarantine."""
 
     scan = serializers.SerializerMethodField()
     release = serializers.SerializerMethodField()

@@ -56,7 +56,7 @@ class SignatureSerializer(Serializer):
 
 
 class DeclarationSerializer(Serializer):
-    """What the file does not contain."""
+    """The uploader's declaration of what the file does not contain."""
 
     supports_batching = serializers.BooleanField(
         default=None,
@@ -183,7 +183,7 @@ class ListedVersionSerializer(Serializer):
 
 
 class OriginSerializer(Serializer):
-    """Where an imported version came from."""
+    """The origin of an imported version."""
 
     import_id = serializers.IntegerField(source="pk")
     kind = choice_of(ImportKind)

@@ -111,7 +111,7 @@ def _attempts(
 def _compare(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> tuple[Verdict, str] | None:
-    """None if these items are inconclusive."""
+    """Compare the answers to items alone and in batches. None if these items are inconclusive."""
     for name, array in alone[0].items():
         if array.ndim == 0 or len(array) != 1:
             return Verdict.DIFFERS, f"{quoted(name)} does not have one result for each item."

@@ -1,4 +1,4 @@
-"""What the uploader declares because the file does not contain it: batching, sizes, tensors, a GPU."""
+"""The uploader's declaration of what the file does not contain: batching, sizes, tensors, a GPU."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class Declaration:
     compute_capability: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """What most formats have no use for is left out where it is empty."""
+        """Return the column. Tensors and compute capability, which most formats have no use for, are left out
+        where they are empty.
+        """
         tensors = {"inputs": self.inputs, "outputs": self.outputs}
         rows: dict[str, Any] = {
             name: [tensor.to_json() for tensor in declared]

@@ -104,7 +104,7 @@ def parse(text: str) -> ExternalWeights:
 
 
 def is_pinned(uri: str) -> bool:
-    """Of a valid reference, as stored."""
+    """Return whether a valid reference, as stored, is pinned."""
     pinned = _PINNED.get(uri.partition("://")[0])
     return bool(pinned and pinned.search(uri))
 

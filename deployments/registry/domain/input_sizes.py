@@ -23,7 +23,7 @@ class InputSizes:
 
     @property
     def text(self) -> str:
-        """For example "image 4 x 3 x 960 x 960"."""
+        """The sizes as text, for example "image 4 x 3 x 960 x 960"."""
         return ", ".join(
             f"{name} {' x '.join(map(str, dims)) or '1'}" for name, dims in self.dims.items()
         )

@@ -77,7 +77,7 @@ def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
 
 
 def read_facts(argument: dict[str, Any]) -> dict[str, Any]:
-    """For the sandbox: {"path", "files"} to OnnxFacts as JSON."""
+    """Read OnnxFacts as JSON in the sandbox. The argument is {"path", "files"}."""
     return read(Path(argument["path"]), argument["files"]).to_json()
 
 

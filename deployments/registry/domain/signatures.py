@@ -60,7 +60,7 @@ class Tensor:
 
 
 def parameter_facts(count: int | None) -> dict[str, int]:
-    """Of a signature; none where the files do not tell."""
+    """Return the number of parameters as facts of a signature. Empty where the files do not tell."""
     return {} if count is None else {PARAMETER_COUNT: count}
 
 

@@ -99,7 +99,9 @@ def make_item(
 def shapes_of(
     inputs: Sequence[Input], policy: Policy, sizes: Mapping[str, Sequence[int]] | None = None
 ) -> list[tuple[int, ...]] | None:
-    """Of one item, with a batch dimension of 1. None and `sizes` as in `make_item`."""
+    """Return the shapes of one item, with a batch dimension of 1. `sizes` as in `make_item`. None if an input
+    would exceed MAX_ITEM_BYTES.
+    """
     sizes_by_name: dict[str, int] = {}
     shapes = []
     for tensor in inputs:

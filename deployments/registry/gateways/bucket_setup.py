@@ -34,7 +34,7 @@ class Finding:
 
 
 def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
-    """What uploads need. Safe to repeat. `origins` are the portal's own, as the browser names them."""
+    """Prepare the bucket for uploads. Safe to repeat. `origins` are the portal's own, as the browser names them."""
     client, bucket = store.client, store.bucket
     with translated(bucket):
         if not _exists(client, bucket):

@@ -60,7 +60,9 @@ class S3Store:
         self._completing_client = completing_client
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
-        """With part checksums, S3 requires a SHA-256 for every part and rejects a mismatch."""
+        """Start a multipart upload and return its id. With part checksums, S3 requires a SHA-256 for every part
+        and rejects a mismatch.
+        """
         extra = {"ChecksumAlgorithm": "SHA256"} if with_part_checksums else {}
         with translated(key):
             response = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
@@ -115,7 +117,7 @@ class S3Store:
         )
 
     def complete_and_wait(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
-        """As `complete_upload`, but wait for the object as long as its size may take. For workers."""
+        """Call `complete_upload`, but wait for the object as long as its size may take. For workers."""
         return multipart_completion.wait_for(
             lambda: self.complete_upload(key, upload_id, parts),
             lambda: self.head(key).version_id,
@@ -140,7 +142,7 @@ class S3Store:
             self.abort_upload(str(row["Key"]), str(row["UploadId"]))
 
     def head(self, key: str, version_id: str = "") -> StoredObject:
-        """Without a version_id: the newest version."""
+        """Describe an object. Without a version_id, its newest version."""
         which = {"VersionId": version_id} if version_id else {}
         with translated(key):
             response = self.client.head_object(Bucket=self.bucket, Key=key, **which)
@@ -279,8 +281,8 @@ def _connect(bucket: str, region: str, endpoint: str, browser_endpoint: str) -> 
 
 @lru_cache(maxsize=8)
 def _client(region: str, endpoint: str, *, is_completing: bool = False) -> Any:
-    """For all buckets there. Own endpoints are addressed by path; AWS by the bucket's host, which
-    the CSP names.
+    """Create a client for all buckets of a region or endpoint. Own endpoints are addressed by path; AWS by the
+    bucket's host, which the CSP names.
     """
     style = "path" if endpoint else "virtual"
     config = Config(

@@ -1,4 +1,4 @@
-"""What can go wrong with the object store, in our own classes; the cause stays chained."""
+"""Errors of the object store as classes of the portal; the cause stays chained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal's own AWS role must not be able to do to the bucket, simulated by IAM."""
+"""Actions that the portal's own AWS role must not be able to perform on the bucket, simulated by IAM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotSimulated(Exception):
 
 
 def excess(bucket: str) -> list[str]:
-    """Those of TOO_MUCH that the role is allowed on the bucket."""
+    """Return the actions of TOO_MUCH that the role is allowed on the bucket. Raises NotSimulated."""
     try:
         role = _own_role()
         response = _iam().simulate_principal_policy(

@@ -33,7 +33,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a task may read, how much of it, and where it may write."""
+    """The access of a task: what it may read, how much of it, and where it may write."""
 
     artifact: Artifact
     most_bytes: int = MAX_ANSWERED_BYTES
@@ -41,8 +41,8 @@ class Access:
 
 
 class ArtifactServer:
-    """Without access it serves nothing. A message that breaks the rules closes the connection, which
-    the child's task sees as an end of file.
+    """The parent's side of a task's artifact. It serves nothing without access. A message that breaks the rules
+    closes the connection, which the child's task sees as an end of file.
     """
 
     def __init__(self, access: Access | None) -> None:

@@ -104,7 +104,7 @@ def _end(result_fd: int, result: dict[str, Any]) -> None:
 
 
 def _enter(message: dict[str, Any], descriptors: list[int], server: int, started: int) -> None:
-    """In the forked process: run the task that the request names. Never returns."""
+    """Run the task that the request names, in the forked process. Never returns."""
     os.setsid()
     os.close(started)
     for number, descriptor in enumerate(descriptors):

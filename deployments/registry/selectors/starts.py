@@ -48,7 +48,9 @@ def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
 
 
 def typical_start_of(revision: Revision) -> TypicalStart | None:
-    """Of the revision's version, engine, cache and instance type; None before the first start."""
+    """Return the typical start of the revision's version, engine, cache and instance type. None before the
+    first start.
+    """
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
     for typical in typical_starts(served_revisions.of_version(revision.version)):
         if (typical.engine, typical.model_cache, typical.instance_type) == group:

@@ -45,7 +45,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class VersionFilter:
-    """What must all hold of a version. Empty values hold of each. `labels` are "key=value" or "key"."""
+    """Conditions that must all hold for a version. An empty value holds for each. `labels` are "key=value" or
+    "key".
+    """
 
     query: SearchQuery = field(default_factory=SearchQuery)
     conditions: tuple[Condition, ...] = ()
@@ -77,7 +79,7 @@ def search(*, actor: Actor, filters: VersionFilter) -> QuerySet[ModelVersion]:
 
 
 def with_metric(rows: QuerySet[ModelVersion, R], metric: str) -> QuerySet[ModelVersion, R]:
-    """Only versions with the metric, which stands in `metric_value`."""
+    """Keep the versions with the metric, and annotate its value as `metric_value`."""
     rows = rows.filter(metric_rows__name=metric.lower())
     return rows.annotate(metric_value=F("metric_rows__value"))
 
@@ -171,7 +173,7 @@ def matching(rows: QuerySet[ModelVersion], filters: VersionFilter) -> QuerySet[M
 
 
 def _has_label(key: str, value: str | None) -> Exists:
-    """None is any value."""
+    """Return the condition that a version has the label. None means any value."""
     labels = VersionLabel.objects.filter(version=OuterRef("pk"), key=key)
     return Exists(labels if value is None else labels.filter(value=value))
 

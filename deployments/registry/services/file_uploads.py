@@ -190,7 +190,7 @@ def _record(file: MultipartFile) -> bool:
 
 
 def _write(file: MultipartFile, *, s3_version_id: str) -> None:
-    """Of two that assemble at once, the first decides which object it is."""
+    """Store the outcome of an assembly. Of two at once, the first decides which object the file is."""
     fields = {"upload_id": "", "s3_version_id": s3_version_id, "assembly_deadline_at": None}
     if _rows(file).filter(s3_version_id="").update(**fields) == 0:
         file.refresh_from_db()

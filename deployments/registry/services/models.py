@@ -42,7 +42,9 @@ def create(
 
 
 def get_or_create(*, actor: User, team: Team, name: str, description: str = "") -> Model:
-    """For uploads. Call inside their transaction, after checking permission and name."""
+    """Return the model that an upload names, or create it. Call inside the upload's transaction, after checking
+    permission and name.
+    """
     model = Model.objects.select_related("team").filter(team=team, name=name).first()
     return model or _insert(actor=actor, team=team, name=name, description=description, task="")
 

@@ -51,7 +51,7 @@ def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) ->
 
 
 def sign(file: MultipartFile, item: PartsToSign, *, has_part_checksums: bool) -> list[PartUrl]:
-    """Of a file that `require_signable` takes; opens its upload in the store."""
+    """Open the file's upload in the store and sign URLs for its parts. The file must pass `require_signable`."""
     file_uploads.open_upload(file, with_part_checksums=has_part_checksums)
     checksums = item.checksums if has_part_checksums else {}
     return [_sign(file, number, checksums.get(number, "")) for number in item.numbers]

@@ -210,7 +210,7 @@ def refuse_duplicate(team: Team, model_name: str, draft: UploadDraft) -> None:
 
 
 def check_count(numbers: Sequence[Sequence[int]]) -> None:
-    """Of all files together; each file has at least one."""
+    """Check the number of parts of all files together, of which each has at least one. Raises Invalid."""
     count = sum(map(len, numbers))
     if not all(numbers) or not 1 <= count <= MAX_SIGNED_PARTS:
         raise Invalid(
@@ -243,7 +243,7 @@ class UploadPreview:
 
 
 def preview(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> UploadPreview:
-    """What these files are. The name of the model may be empty or new. Changes nothing."""
+    """Say what these files are. The name of the model may be empty or new. Changes nothing."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     problem = files_problem(draft)

@@ -230,13 +230,13 @@ def _require_uploading(version: ModelVersion) -> None:
 
 
 def _file(version: ModelVersion, path: str) -> ArtifactFile:
-    """Without a path: the one file of the version."""
+    """Return the file at the path. Without a path, the only file of the version."""
     (file,) = files_named(version, [path])
     return file
 
 
 def files_named(version: ModelVersion, paths: Sequence[str]) -> list[ArtifactFile]:
-    """In the order of the paths, in one query."""
+    """Return the files in the order of the paths, in one query."""
     rows = version.files.select_related("version")
     if any(not path for path in paths):
         only = list(rows[:2])

@@ -131,7 +131,7 @@ def _is_stored(version: ModelVersion) -> bool:
 
 
 def _assembling_until(version: ModelVersion) -> datetime | None:
-    """None if the store assembles no file of the version now."""
+    """Return the latest deadline of the files that the store assembles now. None if it assembles none."""
     files = version.files.filter(s3_version_id="", assembly_deadline_at__gt=clock.now())
     last: datetime | None = files.aggregate(last=Max("assembly_deadline_at"))["last"]
     return last

@@ -68,7 +68,7 @@ def context_of(
 def choices_of(
     request: HttpRequest, facets: Sequence[Facet], chosen: Mapping[str, str]
 ) -> list[tuple[str, list[Choice]]]:
-    """By the title of the facet; facets without a value are left out."""
+    """Return the choices of each facet with its title. Facets without a value are left out."""
     by_title = []
     for facet in sorted(facets, key=lambda facet: list(_TITLES).index(facet.name)):
         choose = _sort_choices if facet.name == "metric" else _choices
@@ -131,7 +131,9 @@ def _text(facet: str, value: str) -> str:
 def _shown_metrics(
     versions: Sequence[ModelVersion], filters: VersionFilter, metric: str
 ) -> list[str]:
-    """Those that are sorted by or filtered by, and else the first of the page. In lower case."""
+    """Return the metrics to show, in lower case: those that are sorted by or filtered by, then the first of the
+    page.
+    """
     conditions = (*filters.query.conditions, *filters.conditions)
     named = [name for name in (metric, *(c.metric for c in conditions)) if name]
     others = [n.lower() for n in version_metadata.metric_names(v.metadata for v in versions)]

@@ -22,7 +22,8 @@ _APPLE_DOUBLE: Final = "._"
 
 
 def identity(sha256_by_path: Mapping[str, str]) -> str:
-    """Of one file its own SHA-256; of several the SHA-256 of what `sha256sum` prints for them, by path.
+    """Return the SHA-256 that identifies the files: of one file its own, of several that of what `sha256sum`
+    prints for them, by path.
 
     In the folder: find . -type f -printf '%P\\n' | LC_ALL=C sort | xargs sha256sum | sha256sum
     """

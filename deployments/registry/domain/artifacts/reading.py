@@ -43,7 +43,8 @@ class RememberingArtifact:
 
 
 class PipedArtifact:
-    """In the sandbox: each read is a line of JSON to the parent, which answers with the bytes.
+    """An artifact as a task in the sandbox reads it: each read is a line of JSON to the parent, which answers
+    with the bytes.
 
     The answer is 8 bytes of length (big-endian) and the bytes. A task that unpacks an archive sends
     lines as well, without an answer: {"begin": path}, {"write": count} and the bytes, {"end": true}.

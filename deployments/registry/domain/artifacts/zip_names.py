@@ -37,7 +37,9 @@ _EXPORTED: Final = frozenset({"archive_format", "serialized_exported_program.jso
 
 
 def read(artifact: Artifact, path: str) -> tuple[str, ...]:
-    """Empty for another file, for a damaged archive and where only the first bytes are at hand."""
+    """Read the names in a ZIP archive. Empty for another file, for a damaged archive and where only the first
+    bytes are at hand.
+    """
     if artifact.read(path, 0, len(MAGIC)) != MAGIC:
         return ()
     size = artifact.sizes[path]
@@ -55,7 +57,7 @@ def read(artifact: Artifact, path: str) -> tuple[str, ...]:
 
 
 def kind_of_model(names: Iterable[str]) -> str:
-    """Empty for an archive of files."""
+    """Return the kind of model that the archive with these names is. Empty for an archive of files."""
     names = [name for name in names if not name.endswith("/")]
     lasts = {PurePosixPath(name).name for name in names}
     if "MAR-INF/MANIFEST.json" in names:

@@ -1,4 +1,4 @@
-"""What is read from a file of trees, and how Triton's FIL backend serves it.
+"""The facts that are read from a file of trees, and how Triton's FIL backend serves it.
 
 Facts of the backend: triton-inference-server/fil_backend, docs/model_config.md and src/shared_state.h.
 Its one input and one output have fixed names and 32-bit floats. Release 25.09 renamed `output_class` to

@@ -137,7 +137,7 @@ def _predict(model: Any, rows: Any) -> Any:
 
 
 def facts_of(model: Any) -> ForestFacts:
-    """Of a model that Treelite loaded. Raises NotServable."""
+    """Read the facts of a model that Treelite loaded. Raises NotServable."""
     header = model.get_header_accessor()
     targets = int(header.get_field("num_target")[0])
     classes = [int(count) for count in header.get_field("num_class")]

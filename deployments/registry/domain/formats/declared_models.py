@@ -1,4 +1,4 @@
-"""What formats have in common whose inputs and outputs the uploader declares."""
+"""The common part of formats whose inputs and outputs the uploader declares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def inspection(
     facts: Mapping[str, Any],
     details: Mapping[str, str],
 ) -> Inspection:
-    """Of one file. The declared tensors are the signature; rows are combined only where that is declared.
+    """Describe one file. The declared tensors are the signature; rows are combined only where that is declared.
 
     Raises NeedsDeclaration.
     """

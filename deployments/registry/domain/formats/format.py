@@ -1,4 +1,4 @@
-"""What the portal knows of a format of models."""
+"""The definition of a format of models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reading is completed with: the path that the detection gave, and what was declared."""
+    """The data that complete a reading: the path that the detection gave, and what was declared."""
 
     model: str
     main: str
@@ -33,7 +33,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was read from an artifact.
+    """The data that were read from an artifact.
 
     `details` are the lines of the checklist by step: "Inputs and outputs", "Runtime", "Batching" and
     "GPU memory". `layout` maps each path of the serving repository to a path of the artifact, and

@@ -31,7 +31,7 @@ _NET: Final = re.compile(
 def inspection(
     signature: Signature, weights: int, details: Mapping[str, str], layout: Mapping[str, str]
 ) -> Inspection:
-    """Of a model that the OpenVINO backend serves: no memory of a GPU is used."""
+    """Describe a model that the OpenVINO backend serves: no memory of a GPU is used."""
     estimate = VramEstimate(weights_mib=0, activations_mib=0, spread_mib=0, runtime_mib=0)
     lines = {
         **details,

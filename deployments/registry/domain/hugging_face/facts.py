@@ -1,4 +1,4 @@
-"""What is read from a folder of Hugging Face, and how it is stored with a version."""
+"""The facts that are read from a folder of Hugging Face, and how they are stored with a version."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LanguageModelFacts:
         return asdict(self)
 
     def stored(self) -> dict[str, Any]:
-        """Without the lists of files, which the version has as rows."""
+        """Return the facts to store, without the lists of files, which the version has as rows."""
         facts = asdict(self)
         return {name: facts[name] for name in facts if name not in ("served", "unused")}
 

@@ -53,7 +53,9 @@ _ADVICE: Final = "Save the model again with save_pretrained, and upload the whol
 
 
 def may_be_safetensors(head: bytes) -> bool:
-    """By the first bytes of a file, whose length may begin as a pickle does (0x80, 0x02)."""
+    """Return whether the first bytes of a file may be those of safetensors. Its length may begin as a pickle
+    does (0x80, 0x02).
+    """
     length = int.from_bytes(head[:_LENGTH_BYTES], "little")
     header = head[_LENGTH_BYTES : _LENGTH_BYTES + length]
     if not 2 <= length <= _UPSTREAM_LIMIT:

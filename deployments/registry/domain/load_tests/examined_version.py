@@ -1,4 +1,4 @@
-"""What an examination wrote of a version, kept while its load test runs on a cluster."""
+"""The columns that an examination wrote for a version, kept while its load test runs on a cluster."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def from_json(data: Mapping[str, Any]) -> LoadTest:
 
 
 def of_signature(signature: Mapping[str, Any]) -> LoadTest | None:
-    """Of the column; None for a version that was not loaded."""
+    """Read the load test from the column `signature`. None for a version that was not loaded."""
     return from_json(signature[KEY]) if signature.get(KEY) else None
 
 
@@ -93,8 +93,8 @@ class OutputDifference:
 
 
 def compare_outputs(result: LoadTest, signature: Signature) -> Iterator[OutputDifference]:
-    """Where an answer to a request of one item is not what the signature says. A model may leave an
-    output out. Runtimes serve such a model: ONNX Runtime only warns of a declared shape that is wrong.
+    """Yield the outputs of an answer to a request of one item that differ from the signature. A model may leave
+    an output out. Runtimes serve such a model: ONNX Runtime only warns of a declared shape that is wrong.
     """
     declared = {tensor.name: tensor for tensor in signature.outputs}
     for output in result.outputs:

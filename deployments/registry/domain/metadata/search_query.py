@@ -1,4 +1,4 @@
-"""What a person types to find versions.
+"""The query that a person types to find versions.
 
 int8 detector            words, each of which must be there
 v3, detector:3, vision/detector:3        exactly that version
@@ -77,7 +77,7 @@ def parse(text: str) -> SearchQuery:
 
 
 def parse_condition(text: str) -> Condition | None:
-    """For example map>0.5. None if it is not a condition on a number."""
+    """Parse a condition, for example map>0.5. None if it is not a condition on a number."""
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
         return None

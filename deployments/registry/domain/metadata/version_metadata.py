@@ -144,7 +144,9 @@ def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_higher_better(metadata: Mapping[str, Any], name: str) -> bool | None:
-    """As declared, or else by its name; None if neither says."""
+    """Return whether higher values of a metric are better: as declared, or else by its name. None if neither
+    says.
+    """
     declared = metadata.get(DIRECTIONS, {}).get(name)
     return metric_direction.is_higher_better(name) if declared is None else declared == HIGHER
 

@@ -42,14 +42,14 @@ class MalformedPickle(Exception):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Symbol:
-    """What an import names: "module.name"."""
+    """The name of an import: "module.name"."""
 
     name: str
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Made:
-    """What a call returns. `state`, `items` and `entries` are what is set on it afterwards."""
+    """The result of a call. `state`, `items` and `entries` are what is set on it afterwards."""
 
     maker: Any
     arguments: tuple[Any, ...] = ()
@@ -286,7 +286,7 @@ def _from_buffer(body: Any, dtype: Any, shape: Any, order: Any) -> Any:
 
 
 def _in_python_3(module: str, name: str) -> tuple[str, str]:
-    """As the real unpickler renames what Python 2 pickled."""
+    """Rename what Python 2 pickled, as the real unpickler does."""
     if (module, name) in _compat_pickle.NAME_MAPPING:
         return _compat_pickle.NAME_MAPPING[(module, name)]
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name

@@ -187,7 +187,7 @@ def _parameters(graph: Message) -> int | None:
 
 
 def _elements(attribute: Message | None) -> int | None:
-    """None for a shape that is not known, or not plausible."""
+    """Count the elements of a tensor by its shape. None for a shape that is not known, or not plausible."""
     shape = None if attribute is None else next(attribute.messages(7), None)
     if shape is None or shape.number(3):
         return None

@@ -97,7 +97,7 @@ class Message:
             raise Malformed("a text is not UTF-8") from error
 
     def entries(self, number: int) -> Iterator[tuple[str, Message]]:
-        """Of a map from texts to messages."""
+        """Yield the entries of a map from texts to messages."""
         for entry in self.messages(number):
             key = next(entry.texts(1), "")
             value = next(entry.messages(2), None)

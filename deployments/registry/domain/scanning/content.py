@@ -1,4 +1,4 @@
-"""What the first bytes of a file are, whatever its name says."""
+"""The content of a file by its first bytes, whatever its name says."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DATA_SUFFIXES: Final = frozenset(
 
 
 def executable(head: bytes) -> str:
-    """For example "an ELF executable"; empty if it is none."""
+    """Name the kind of executable, for example "an ELF executable". Empty if it is none."""
     for magic, name in _EXECUTABLES:
         if head.startswith(magic):
             return name

@@ -86,8 +86,8 @@ class ScanReport:
 
     @property
     def decided_on(self) -> frozenset[str]:
-        """What a person decides on, as digests: what each file would run, whichever scanner reports it, and
-        which files a scanner could not read. A very long list is one digest of all.
+        """The findings that a person decides on, as digests: what each file would run, whichever scanner
+        reports it, and which files a scanner could not read. A very long list is one digest of all.
         """
         if self.stored_decision:
             return self.stored_decision
@@ -101,7 +101,7 @@ class ScanReport:
         return frozenset(rows if len(rows) <= _MAX_DECIDED else [_digest_of(sorted(rows))])
 
     def describe_new(self, released: frozenset[str]) -> str:
-        """What is not among the findings of a release, as a list; empty if it has no name."""
+        """List the findings that a release does not cover. Empty if none of them has a name."""
         names = {
             name
             for scan in self.files
@@ -148,7 +148,7 @@ class ScanReport:
 
 
 def from_json(data: Mapping[str, Any]) -> ScanReport | None:
-    """None for a version that was not scanned."""
+    """Read the column. None for a version that was not scanned."""
     if not data:
         return None
     return ScanReport(
@@ -164,7 +164,9 @@ def from_json(data: Mapping[str, Any]) -> ScanReport | None:
 
 
 def describe_engines(engines: Mapping[str, str]) -> str:
-    """For example "modelscan 0.8.8, picklescan 1.0.5, rules 1": versions are re-scanned when it changes."""
+    """List the scanners and their versions, for example "modelscan 0.8.8, picklescan 1.0.5, rules 1". Model
+    versions are re-scanned when it changes.
+    """
     return ", ".join(
         f"{name} {version or 'not installed'}" for name, version in sorted(engines.items())
     )

@@ -1,4 +1,4 @@
-"""What one ModelConfig states and another does not."""
+"""The fields that one ModelConfig states and another does not."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def read(
     signature: Signature | None = None,
     base: ModelSettings | None = None,
 ) -> Reading:
-    """Without a signature, the text's own inputs and outputs are the model's.
+    """Read a config.pbtxt into settings. Without a signature, the text's own inputs and outputs are the
+    model's.
 
     `base` has the settings that a text cannot state, the size of the response cache.
     """

@@ -171,7 +171,7 @@ def _warm_up(config: Any, signature: Signature, base: ModelSettings) -> dict[str
 
 
 def _shapes(inputs: Any, signature: Signature) -> list[str]:
-    """Of the inputs whose dimensions are not those that the signature gives."""
+    """List the stated shapes of the inputs whose dimensions are not those that the signature gives."""
     shapes = []
     for tensor in signature.inputs:
         if tensor.name not in inputs:

@@ -25,8 +25,8 @@ _LONGEST_LINE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a text or a setting, and the fix. `line` 0: no place in the text. `setting` is the
-    path of the setting, where there is one.
+    """A problem of a text or a setting, and its fix. `line` 0 means no place in the text. `setting` is the path
+    of the setting, where there is one.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""What is wrong with a field of a config.pbtxt that someone brings, and the fix."""
+"""The problems of a config.pbtxt that someone brings, by field, and their fixes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def describe(path: Path, theirs: Any, ours: Any) -> Problem:
 
 
 def additions(config: Any, signature: Signature) -> Iterator[Problem]:
-    """What Triton would decide silently, and what is written instead."""
+    """Yield what Triton would decide silently, and what is written instead."""
     group = config.instance_group[0] if config.instance_group else None
     if group is None or group.kind == schema.group_kind("KIND_AUTO"):
         yield Problem(

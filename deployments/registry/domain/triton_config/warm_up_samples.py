@@ -72,7 +72,9 @@ def _input(row: Mapping[str, Any], *, is_batched: bool) -> WarmUpInput:
 
 
 def _encode(datatype: str, values: Sequence[Any]) -> bytes:
-    """As Triton reads raw input: little-endian, in row-major order; texts with their length before them."""
+    """Encode values as Triton reads raw input: little-endian, in row-major order; texts with their length
+    before them.
+    """
     if datatype == "BYTES":
         texts = [str(value).encode() for value in values]
         return b"".join(struct.pack("<I", len(text)) + text for text in texts)

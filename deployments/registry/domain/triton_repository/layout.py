@@ -55,7 +55,7 @@ class ModelFolder:
         )
 
     def files_of(self, version: int) -> dict[str, str]:
-        """By path below the directory of the version."""
+        """Map each path below the directory of the version to its source."""
         prefix = f"{version}/"
         return {
             path.removeprefix(prefix): source
@@ -65,7 +65,7 @@ class ModelFolder:
 
 
 def find(paths: Iterable[str]) -> tuple[ModelFolder, ...]:
-    """Empty if the files are no Triton repository."""
+    """Find the models of a Triton repository. Empty if the files are none."""
     kept = [path for path in sorted(paths) if not is_clutter(path)]
     roots = _roots_with_config(kept)
     roots |= _roots_without_config(kept, roots)
@@ -134,7 +134,7 @@ def _root_of_code(paths: Sequence[str]) -> set[str]:
 
 
 def _parent(root: str) -> str | None:
-    """None for the top of the artifact, which has no siblings."""
+    """Return the parent folder. None for the top of the artifact, which has no siblings."""
     return str(PurePosixPath(root).parent) if root else None
 
 

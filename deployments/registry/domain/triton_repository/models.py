@@ -45,7 +45,7 @@ class RepositoryModel:
         return self.is_ensemble or (bool(kinds) and all(kind in _GPU for kind in kinds))
 
     def bytes_of_files(self, artifact: Artifact) -> int:
-        """Of the served versions, without the environment."""
+        """Sum the bytes of the served versions, without the environment."""
         own = [path for version in self.versions for path in self.folder.files_of(version).values()]
         return sum(artifact.sizes[path] for path in own)
 

@@ -49,7 +49,7 @@ def _check_parents(folders: Sequence[ModelFolder]) -> None:
 
 
 def _name(folder: ModelFolder, folders: Sequence[ModelFolder], served_name: str) -> str:
-    """Of several models the directory's name, which clients and ensembles use."""
+    """Return the model's name. One of several models has the directory's name, which clients and ensembles use."""
     return folder.name if len(folders) > 1 else served_name
 
 

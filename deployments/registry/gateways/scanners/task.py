@@ -77,7 +77,7 @@ def _scan(scanner: Scanner, target: Target) -> tuple[tuple[str, ...], str]:
 
 
 def _shortened(findings: tuple[str, ...]) -> list[str]:
-    """What is left out is counted with a digest, so that another list never looks the same."""
+    """Shorten the findings. The rest is counted with a digest, so that another list never looks the same."""
     names = [name[:_LONGEST_TEXT] for name in findings]
     if len(names) <= MAX_FINDINGS:
         return names

@@ -57,7 +57,7 @@ def begin(version: ModelVersion, examined: ExaminedVersion) -> None:
 
 
 def run_of(version: ModelVersion) -> LoadTestRun | None:
-    """Of this verification. One of an earlier verification is removed."""
+    """Return the run of this verification. One of an earlier verification is removed. None if there is none."""
     run = LoadTestRun.objects.filter(version=version).select_related("cluster").first()
     if run is None or run.until == version.deadline_at:
         return run
@@ -66,7 +66,7 @@ def run_of(version: ModelVersion) -> LoadTestRun | None:
 
 
 def remove_of(version: ModelVersion) -> None:
-    """Of a verification that was stopped."""
+    """Remove the runs of a verification that was stopped."""
     for run in LoadTestRun.objects.filter(version=version):
         remove(run)
 
@@ -78,7 +78,9 @@ def remove(run: LoadTestRun) -> None:
 
 
 def advance(run: LoadTestRun, checklist: Checklist) -> LoadTest | None:
-    """None while it runs. The Job is gone once there is a result, unless the cluster stays away."""
+    """Take the next step and return the result. None while the test runs. The Job is gone once there is a
+    result, unless the cluster stays away.
+    """
     if run.result is None:
         step = _runners[0].advance(run)
         if isinstance(step, str):

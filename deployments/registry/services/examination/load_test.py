@@ -99,7 +99,9 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
 def conclude(
     result: LoadTest, signature: Signature, checklist: Checklist, sample: Sample | None = None
 ) -> LoadTest | None:
-    """None if the test has no result. Raises FileRefused and LeaseLost as `run`."""
+    """Write the outcome to the checklist and return the test. None if it has no result. Raises FileRefused and
+    LeaseLost as `run`.
+    """
     where = f"on cluster {result.cluster}" if result.cluster else "on the portal's CPU"
     cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
     match result.outcome:

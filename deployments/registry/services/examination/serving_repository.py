@@ -20,7 +20,7 @@ _STEP: Final = "Serving repository"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryDraft:
-    """What the repository shall hold, by path below its prefix.
+    """The desired content of the repository, by path below its prefix.
 
     `copied` are objects of the artifact, `sha256` their digests, `generated` what the portal writes.
     """

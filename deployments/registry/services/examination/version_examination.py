@@ -158,7 +158,9 @@ def _check_format(
 
 
 def _copies(detected: Detected, artifact: StoredArtifact, folder: Path) -> dict[str, Path]:
-    """Where to write copies of the files, for formats whose libraries read from disk."""
+    """Map the files to the paths of their local copies, for formats whose libraries read from disk. Empty for
+    others.
+    """
     if not detected.format.is_read_locally:
         return {}
     return {
