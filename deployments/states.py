@@ -283,7 +283,7 @@ class TargetMetric(StrEnum):
 
 
 class ConsumerKind(StrEnum):
-    """Who calls a model."""
+    """The kind of a caller."""
 
     PERSON = "person"
     SERVICE = "service"

@@ -61,8 +61,8 @@ class TokenIssuer(models.Model):
 
 
 class SigningKey(models.Model):
-    """Signs the keys of callers where the gateway checks signatures. Its public half is published while a key
-    that it signed is open.
+    """The key that signs the keys of callers where the gateway checks signatures. Its public half is published
+    while a key that it signed is open.
     """
 
     kid = models.CharField(max_length=43, unique=True)
@@ -175,7 +175,7 @@ class KeyTokens(models.Model):
 
 
 class KeysAtGateway(models.Model):
-    """How far the gateway of a deployment has the keys and limits of its callers."""
+    """The state of the callers' keys and limits at the gateway of a deployment."""
 
     deployment = models.OneToOneField(
         Deployment, on_delete=models.CASCADE, related_name="keys_at_gateway"

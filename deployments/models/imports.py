@@ -11,7 +11,7 @@ from portal.core.leases import Leased
 
 
 class Import(Leased):
-    """Fills one version in state uploading. Kept afterwards: it is the origin of the version.
+    """The import that fills one version in state uploading. It is kept as the origin of the version.
 
     Its rows of ImportedFile are written when the source was listed; until then there are none.
     """

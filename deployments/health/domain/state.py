@@ -70,7 +70,9 @@ def check(
     *,
     is_continued: bool,
 ) -> Checked:
-    """One check. `is_continued`: the last one was made in time, so its streaks count."""
+    """Compare each metric with its baseline. `is_continued` says whether the last check was made in time, so
+    its streaks count.
+    """
     kept = {
         metric: states.get(metric, MetricState()) if is_continued else MetricState()
         for metric in BaselineMetric

@@ -99,7 +99,9 @@ def _watched(rows: QuerySet[_Row], prefix: str) -> QuerySet[_Row]:
 
 
 def _check_claimed(row: DeploymentHealth, lease: Lease, measured: DeploymentTraffic) -> int:
-    """Between the selection and the claim another worker may have checked it."""
+    """Check the deployment, unless another worker did so between the selection and the claim. Return the number
+    of checks.
+    """
     row.refresh_from_db(fields=_STATE)
     if row.checked_at is not None and row.checked_at > clock.now() - _JUST_NOW:
         leases.release(DeploymentHealth, lease, next_check_at=_next(row.checked_at))

@@ -102,8 +102,8 @@ class SourceAddress:
 def parse(
     text: str, *, hub_url: str = "", mlflow_servers: Mapping[str, str] | None = None
 ) -> SourceAddress:
-    """Raises Rejected. A page of the hub at `hub_url` names its repository, one of an MLflow server a
-    version of a registered model.
+    """Parse the address of a model. A page of the hub at `hub_url` names its repository, one of an MLflow
+    server a version of a registered model. Raises Rejected.
     """
     text = text.strip()
     if not text:

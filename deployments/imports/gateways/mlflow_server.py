@@ -38,7 +38,7 @@ def configured() -> dict[str, str]:
 
 class MlflowServer:
     def __init__(self, name: str, *, read_seconds: float = _COPY_SECONDS) -> None:
-        """Raises SourceRefused for a name that is not configured."""
+        """Open a configured server by its name. Raises SourceRefused for a name that is not configured."""
         known = configured()
         self.name = servers.choose(known, name)
         self.address = known[self.name]
@@ -62,7 +62,9 @@ class MlflowServer:
         return answers.registered_models(self._get("registered-models/search", query, "such page"))
 
     def list_versions(self, name: str, *, page: str, count: int) -> Page[ModelVersion]:
-        """Newest first. Aliases are facts of the model in MLflow, which lists of versions leave out."""
+        """List the versions of a model, newest first. Their aliases are read from the model, because lists of
+        versions leave them out.
+        """
         model = self._get("registered-models/get", {"name": name}, f"model {name}")
         query = {
             "filter": f"name={_quoted(name)}",

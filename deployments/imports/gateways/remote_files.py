@@ -146,7 +146,9 @@ class RemoteFiles:
             response.close()
 
     def _client(self, scheme: str, host: str, port: int, ip: str) -> httpx.Client:
-        """One for each host: a kept connection is verified for one name only."""
+        """Return the client of a host. Each host has its own, because a kept connection is verified for one
+        name only.
+        """
         key = (scheme, host, port, ip)
         if key not in self._clients:
             timeout = httpx.Timeout(connect=10, read=self.read_seconds, write=30, pool=10)
@@ -274,7 +276,7 @@ def _remote_file(response: httpx.Response, start: int) -> RemoteFile:
 
 
 def _content_range(text: str) -> tuple[int, int]:
-    """First byte and total of "bytes 0-9/100"; -1 for what is not said."""
+    """Read the first byte and the total of "bytes 0-9/100". -1 for a number that is not there."""
     unit, _, rest = text.strip().partition(" ")
     span, _, total = rest.partition("/")
     first = span.partition("-")[0]

@@ -149,7 +149,9 @@ class SourceBucket:
         )
 
     def _require_unchanged(self, source: SourceObject) -> None:
-        """Some compatible stores ignore conditions on a copy."""
+        """Check that the object is still the listed one: some compatible stores ignore conditions on a copy.
+        Raises SourceChanged.
+        """
         now = self._head(source.key, path="", version_id=source.version_id)
         if (now.etag, now.size_bytes) != (source.etag, source.size_bytes):
             raise SourceChanged(f"{source.key} was replaced in {self.bucket} after it was listed.")

@@ -34,8 +34,8 @@ def list_servers(*, actor: User) -> dict[str, str]:
 def search_models(
     *, actor: User, server: str, text: str = "", page: str = ""
 ) -> Page[RegisteredModel]:
-    """Raises Forbidden, NotFound for the server, Invalid for a text or page that MLflow refuses, and
-    Unavailable with what to do.
+    """Search the registered models of a server. Raises Forbidden, NotFound for the server, Invalid for a text
+    or page that MLflow refuses, and Unavailable with what to do.
     """
     return _read(
         actor,
@@ -47,7 +47,7 @@ def search_models(
 
 
 def list_versions(*, actor: User, server: str, model: str, page: str = "") -> Page[ModelVersion]:
-    """Newest first. Raises as `search_models`; NotFound also for the model."""
+    """List the versions of a model, newest first. Raises as `search_models`; NotFound also for the model."""
     return _read(
         actor,
         server,

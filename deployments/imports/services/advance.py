@@ -1,4 +1,4 @@
-"""One pass over an import: list the source, copy what is missing, start the verification."""
+"""Advance an import by one pass: list the source, copy what is missing, start the verification."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LONGEST_WAIT_SECONDS: Final = 300
 
 
 def sweep() -> None:
-    """Each import has a task of its own, so that a long one delays no other."""
+    """Start a task for each import that is due, so that a long one delays no other."""
     for import_id in leases.due(Import):
         wake(transitions.IMPORT_TASK, import_id)
 

@@ -149,7 +149,7 @@ def _validate(
 
 
 def _require_allowed(address: SourceAddress, team: Team, server: str) -> str:
-    """Before a row is written; the worker checks again, because settings change."""
+    """Check the address before a row is written. The worker checks again, because settings change."""
     match address.place:
         case BucketAddress():
             bucket_source.require_allowed(address.place, team=team.slug)

@@ -21,7 +21,9 @@ from portal.core.leases import Lease
 
 
 def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
-    """Raises Invalid for files that cannot be a version, Conflict if the team's storage is full."""
+    """Store the listing with the version. Raises Invalid for files that cannot be a version, Conflict if the
+    team's storage is full.
+    """
     version = job.version
     draft = _draft_of(version, listing)
     draft_metadata = upload_validation.check(version.model.name, draft)

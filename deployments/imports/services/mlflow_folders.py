@@ -38,7 +38,9 @@ class ModelFolder(Protocol):
 
 
 def open_folder(server: MlflowServer, uri: str, *, team: str) -> ModelFolder:
-    """Raises SourceRefused for a place that is not read, and a bucket that the team may not import from."""
+    """Open the folder of a model version. Raises SourceRefused for a place that is not read, and for a bucket
+    that the team may not import from.
+    """
     place = locations.parse(uri, server=server.address)
     if isinstance(place, BucketAddress):
         return FolderInBucket(place, team=team)
@@ -77,7 +79,9 @@ class FolderOnServer:
 
 
 class FolderInBucket:
-    """Copied inside S3, as an import from the bucket is, and only where the team may import from."""
+    """A folder in S3. It is copied inside S3, as an import from the bucket is, and only where the team may
+    import from.
+    """
 
     def __init__(self, place: BucketAddress, *, team: str) -> None:
         self._source = BucketSource(BucketAddress(place.bucket, f"{place.key}/"), team=team)

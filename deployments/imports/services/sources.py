@@ -20,7 +20,9 @@ from deployments.states import ImportKind
 
 
 class Source(Protocol):
-    """Raises SourceError. `copy` can be repeated: what is stored already is not copied again."""
+    """A source of files. Its methods raise SourceError. `copy` can be repeated: what is stored already is not
+    copied again.
+    """
 
     def list_files(self, keep_alive: Callable[[], None]) -> Listing: ...
     def part_bytes(self, size_bytes: int) -> int: ...

@@ -25,7 +25,7 @@ Open = Callable[[int], AbstractContextManager[RemoteFile]]
 
 
 def part_bytes(size_bytes: int) -> int:
-    """One part is in memory at a time: 8 MiB, for 50 GiB 11 MiB."""
+    """Return the size of the parts: 8 MiB, for 50 GiB 11 MiB. One part is in memory at a time."""
     needed = -(-size_bytes // _MAX_PARTS)
     return max(_PART_BYTES, -(-needed // MIB) * MIB)
 
@@ -73,7 +73,7 @@ def _require_listed(file: ArtifactFile, origin: ImportedFile, remote: RemoteFile
 
 
 class _Reader:
-    """Exact counts of bytes from chunks of any size."""
+    """A reader that returns exact counts of bytes from chunks of any size."""
 
     def __init__(self, remote: RemoteFile, file: ArtifactFile, progress: Progress) -> None:
         self._chunks: Iterator[bytes] = remote.chunks()

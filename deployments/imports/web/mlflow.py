@@ -20,7 +20,9 @@ _LONGEST_NAME: Final = 63
 @require_GET
 @people_only
 def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
-    """Works while the server does not answer: the page then says why, and keeps what was entered."""
+    """Show the models of a server to choose from. While it does not answer, the page says why and keeps what
+    was entered.
+    """
     servers = mlflow_models.list_servers(actor=user)
     if server not in servers:
         raise NotFound(f"There is no MLflow server {server[:40]} that you may import from.")

@@ -70,7 +70,7 @@ def plan_for(*, cluster_id: int) -> ClusterPlan:
 
 
 def namespaces_of(cluster_id: int) -> list[str]:
-    """All namespaces that rows say the portal wrote to."""
+    """List all namespaces that rows say the portal wrote to."""
     names: set[str] = set()
     for model in (Deployment, Pipeline, LoadTestRun):
         rows = model._default_manager.filter(cluster=cluster_id)

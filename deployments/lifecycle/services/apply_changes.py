@@ -90,7 +90,7 @@ def _step(change: ChangeRequest) -> int | None:
 
 
 def _reopen(change: ChangeRequest) -> None:
-    """Back to the approvers, with the evidence as it is now."""
+    """Return the request to the approvers, with the evidence as it is now."""
     deadline_at = clock.now() + timedelta(seconds=transitions.SUBMITTED_SECONDS)
     with transaction.atomic():
         transitions.move(

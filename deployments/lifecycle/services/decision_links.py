@@ -1,4 +1,4 @@
-"""Deciding by the single-use link of a message: the same services, bound to what it showed."""
+"""Decisions by the single-use link of a message: the same services, bound to what it showed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class LinkedDecision:
 
 
 def read(*, actor: User, link_id: int, opened: Collection[str]) -> LinkedDecision:
-    """Changes nothing. Raises NotFound, and Forbidden for the link of someone else."""
+    """Read the decision behind a link. Changes nothing. Raises NotFound, and Forbidden for the link of someone
+    else.
+    """
     link = links.find(actor=actor, link_id=link_id, opened=opened)
     if link.kind == links.ROLLOUT:
         rollout = rollout_selectors.get_visible(actor=actor, rollout_id=link.object_id)

@@ -72,7 +72,7 @@ def outcome_of(
 
 
 def gone(last: str) -> LoadTest:
-    """Somebody removed the Job."""
+    """Return the result of a test whose Job somebody removed."""
     return _not_tried(f"its Job was removed before it ended ({last or 'no reason given'})")
 
 
@@ -203,7 +203,7 @@ def parse(message: str) -> LoadTest | None:
 
 
 def _is_measure(value: object) -> bool:
-    """No comparison with NaN is true."""
+    """Return whether the value is a number in range. NaN is none, because no comparison with it is true."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return 0 <= value <= _MAX_NUMBER

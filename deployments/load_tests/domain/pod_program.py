@@ -155,7 +155,7 @@ class Trial:
             connection.close()
 
     def check(self, phase: str, outcome: str) -> None:
-        """Raises Ended where Triton has ended, or the time is over."""
+        """Raise Ended where Triton has ended, or the time is over."""
         code = self.server.poll()
         if code == -signal.SIGKILL:
             raise Ended("too_large", "it was killed, most likely for more memory than its limit")
@@ -262,7 +262,7 @@ def error_of(content: bytes) -> str:
 
 
 def write(path: str, result: Json) -> None:
-    """Within the limit: without outputs from the end, then with a shorter detail."""
+    """Write the result within the size limit: first without outputs, from the end, then with a shorter detail."""
     while len(json.dumps(result)) > MESSAGE_BYTES and result.get("outputs"):
         result["outputs"].pop()
     while len(json.dumps(result)) > MESSAGE_BYTES:

@@ -40,8 +40,8 @@ def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> li
 
 
 def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One pod at a time: a stricter budget could block draining a node for ever, and so would pods that never
-    get ready, if the budget counted them.
+    """Return a budget that lets one pod be unavailable at a time. A stricter one could block draining a node
+    for ever, and so would pods that never get ready, if the budget counted them.
     """
     return {
         "apiVersion": "policy/v1",

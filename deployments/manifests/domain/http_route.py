@@ -196,7 +196,7 @@ def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def weights_in(route: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """Percent by Service name in the live route, without zeros; None without a route.
+    """Return the percentages by Service name in the live route, without zeros. None without a route.
 
     Empty where its rules disagree: the route was edited, and no weight holds for all requests.
     """
@@ -233,8 +233,8 @@ def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def mirrors_in(route: Mapping[str, Any] | None) -> dict[str, int]:
-    """Percent of mirrored requests by Service name in the live route; a mirror without a percentage
-    copies all requests. Empty where its rules disagree.
+    """Return the percentages of mirrored requests by Service name in the live route. A mirror without a
+    percentage copies all requests. Empty where its rules disagree.
     """
     first, *others = [_mirrors_of_rule(rule) for rule in _rules(route or {})]
     return first if all(mirrors == first for mirrors in others) else {}
@@ -247,7 +247,7 @@ def _mirrors_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
 
 
 def problem_with(route: Mapping[str, Any]) -> str | None:
-    """Why the gateway does not follow the route; empty when it does, None while it has not reported."""
+    """Say why the gateway does not follow the route. Empty when it does, None while it has not reported."""
     generation = route.get("metadata", {}).get("generation", 0)
     parents = route.get("status", {}).get("parents", [])
     conditions = [c for parent in parents for c in parent.get("conditions", [])]

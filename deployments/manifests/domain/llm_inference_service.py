@@ -89,8 +89,8 @@ def _security(llm: Llm) -> dict[str, Any]:
 
 
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
-    """Laid over KServe's preset, which holds the image, the command and the probes. From KServe 0.19 it also
-    computes vLLM's drain from the grace that is set here.
+    """Return the pod's fields, which are laid over KServe's preset. That holds the image, the command and the
+    probes, and from KServe 0.19 it also computes vLLM's drain from the grace that is set here.
     """
     volume, mount = pod_template.shared_memory(served.spec)
     arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(_options(served, llm))}

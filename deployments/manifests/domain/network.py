@@ -107,7 +107,7 @@ def _to_server(context: ManifestContext, host: str, port: int) -> list[dict[str,
 def _of_jobs(
     context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
 ) -> Manifest:
-    """Their pods read and write files, and they accept no requests."""
+    """Return the policy for pods of Jobs, which read and write files."""
     return _policy(
         context,
         name,
@@ -180,8 +180,8 @@ def _gateways(context: ManifestContext) -> list[str]:
 
 
 def _metrics(context: ManifestContext, port: int) -> list[dict[str, Any]]:
-    """Who reads metrics: Prometheus, and the portal through the API server. Of a language model the same port
-    answers requests, and asks for no key.
+    """Return the rules for reading metrics: Prometheus, and the portal through the API server. The port of a
+    language model also answers requests, and asks for no key.
     """
     ports = [{"port": port, "protocol": "TCP"}]
     if port == _METRICS_PORT and not context.control_plane_cidrs:

@@ -1,4 +1,4 @@
-"""Which nodes take the pods of a spec: node selector and node affinity."""
+"""The nodes that take the pods of a spec: node selector and node affinity."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _capacity_terms(capacity: str, labels: NodeLabels) -> list[list[dict[str, An
 
 
 def _preferences(types: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Each type but the last, the first one the heaviest. Karpenter requires the heaviest at first, and drops
-    one after the other until a node can start: down the list.
+    """Prefer each type but the last, the first one the heaviest. Karpenter requires the heaviest at first, and
+    drops one after the other until a node can start: down the list.
     """
     return [
         {"weight": _WEIGHT - _STEP * index, "preference": {"matchExpressions": [_in((name,))]}}

@@ -83,7 +83,7 @@ def rolling_update() -> dict[str, Any]:
 
 
 def start_seconds(served: ServedRevision) -> int:
-    """How long a container may take until it serves, by the size of the model."""
+    """Return the seconds that a container may take until it serves, by the size of the model."""
     spec = served.spec
     if spec.llm is not None:
         compiles = _NEURON_COMPILE_SECONDS if spec.gpu_resource == neuron.DEVICE else 0
@@ -97,7 +97,7 @@ def start_seconds(served: ServedRevision) -> int:
 
 
 def progress_seconds(served: ServedRevision) -> int:
-    """How long a rollout of its pods may make no progress before it counts as failed."""
+    """Return the seconds that a rollout of the pods may make no progress before it counts as failed."""
     return _EARLIER_SECONDS + start_seconds(served)
 
 

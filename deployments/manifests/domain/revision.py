@@ -1,4 +1,4 @@
-"""All manifests of one revision, in the order in which they are pushed."""
+"""The manifests of one revision, in the order in which they are pushed."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def team_prefix(namespace: str) -> str:
 
 
 def team_paths(namespace: str) -> list[str]:
-    """Every path of the team's address, whatever the model."""
+    """List every path of the team's address, whatever the model."""
     below = sorted(path.removeprefix(_TEAM) for path in _OPENAI if path.startswith(f"{_TEAM}/"))
     return [f"{team_prefix(namespace)}{path}" for path in below]
 

@@ -1,4 +1,5 @@
-"""How pods end: the grace that Kubernetes gives them, and the time in which their server finishes its requests.
+"""The end of pods: the grace that Kubernetes gives them, and the time in which their server finishes its
+requests.
 
 A revision that was requested before the grace was a setting has none stored, and ends as it always did: its pods
 must not restart because the portal was upgraded.
@@ -76,12 +77,14 @@ def grace_seconds(spec: ServingSpec) -> int:
 
 
 def drain_seconds(spec: ServingSpec) -> int:
-    """How long a server may finish its requests after SIGTERM."""
+    """Return the seconds in which a server may finish its requests after SIGTERM."""
     return grace_seconds(spec) - _FOLLOW_SECONDS - _EXIT_SECONDS
 
 
 def knative_request_seconds(spec: ServingSpec) -> int:
-    """How long Knative lets a request take, which is also the grace of its pods. 0: as it is configured."""
+    """Return the seconds that Knative lets a request take, which is also the grace of its pods. 0 means as
+    Knative is configured.
+    """
     seconds = grace_seconds(spec)
     return seconds if seconds > _KNATIVE_DEFAULT_SECONDS else 0
 

@@ -108,7 +108,7 @@ def home_env() -> list[dict[str, str]]:
 
 
 def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """One pod per additional node. GPUs of a node share each layer; nodes share the layers."""
+    """Return the worker pods, one per additional node. GPUs of a node share each layer; nodes share the layers."""
     llm = served.spec.llm or Llm()
     return {
         "pipelineParallelSize": llm.nodes,

@@ -1,4 +1,4 @@
-"""Who may call a deployment, and how often, as its gateway is told."""
+"""The callers of a deployment and their limits, as its gateway is told."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def limits(deployment: Deployment, issuer: str) -> LimitRules:
 
 
 def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
-    """At most, whichever of its callers are paused. `issuer` as above."""
+    """Return the number of limit rules that are needed at most, whichever of the callers are paused. `issuer`
+    names the token issuer; empty for keys.
+    """
     rows = list(
         _open_keys(deployment, issuer).filter(
             Q(requests_per_minute__isnull=False)
@@ -76,7 +78,7 @@ def published() -> list[SigningKey]:
 
 
 def jwks() -> str:
-    """All public halves, as a JWK set."""
+    """Return all public halves as a JWK set."""
     return istio_access.jwks_of([row.public_jwk for row in published()])
 
 

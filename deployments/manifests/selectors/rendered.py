@@ -189,7 +189,7 @@ class RenderedDeployment:
 
     @cached_property
     def token_issuer(self) -> str:
-        """Whose tokens callers send; empty where it is open, or callers have keys."""
+        """The issuer whose tokens callers send. Empty where the address is open, or callers have keys."""
         stable = self.deployment.stable_revision
         return "" if stable is None else self.spec_of(stable).network.token_issuer
 
@@ -200,8 +200,8 @@ class RenderedDeployment:
 
     @cached_property
     def caller_policies(self) -> Sequence[Manifest]:
-        """Beside the route: who may call it, and how often. Empty where the address is open, or where the
-        policies lie beside the Gateway.
+        """The policies beside the route that say who may call it, and how often. Empty where the address is
+        open, or where the policies lie beside the Gateway.
         """
         if not self._is_closed or self.context.verifies_tokens:
             return ()

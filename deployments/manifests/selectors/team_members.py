@@ -1,4 +1,4 @@
-"""Which deployments serve at the team's address, and which models lead to them."""
+"""The deployments that serve at the team's address, and the models that lead to them."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
 
 
 def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
-    """Unchanged for an uploaded version that is not a language model, and for an engine that cannot load
-    the weights: preflight refuses that with an explanation.
+    """Fill in the weights of the version. The spec is unchanged for an uploaded version that is not a language
+    model, and for an engine that cannot load the weights: preflight refuses that with an explanation.
     """
     llm = spec.llm
     if llm is None:

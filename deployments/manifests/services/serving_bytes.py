@@ -30,7 +30,9 @@ _THREADS: Final = 8
 
 
 class NotAsApproved(ClusterError):
-    """Nothing may start from these bytes; only restoring the bucket helps."""
+    """An error of bytes that differ from the approved ones. Nothing may start from them; only restoring the
+    bucket helps.
+    """
 
 
 def describe_problem(differences: list[str]) -> str:
@@ -56,7 +58,7 @@ class Bucket:
                 self._listed |= dict(zip(missing, pool.map(self._list, missing), strict=True))
 
     def newest(self, prefix: str) -> list[StoredObject]:
-        """Raises ArtifactError."""
+        """Return the newest objects below the prefix, listed once. Raises ArtifactError."""
         if prefix not in self._listed:
             self._listed[prefix] = self._list(prefix)
         listed = self._listed[prefix]

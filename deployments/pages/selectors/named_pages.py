@@ -1,4 +1,4 @@
-"""Which names of the ledger have a page: the demo's past is also of deployments and models that never were."""
+"""The names of the ledger that have a page: the demo's past is also of deployments and models that never were."""
 
 from __future__ import annotations
 

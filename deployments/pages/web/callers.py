@@ -67,7 +67,7 @@ def _new_form(deployment: Deployment, data: QueryDict | None = None) -> NewKeyFo
 
 
 def _issuer_of(deployment: Deployment) -> str:
-    """Whose tokens it takes; empty where it takes keys, or is open."""
+    """Return the issuer whose tokens the deployment takes. Empty where it takes keys, or is open."""
     spec = deployments.spec_of_stable(deployment)
     return "" if spec is None else spec.network.token_issuer
 

@@ -129,7 +129,7 @@ def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
 
 
 def _typical_start(deployment: Deployment) -> str:
-    """While a revision starts: how long that usually takes."""
+    """Describe how long a start usually takes, while a revision starts. Empty otherwise."""
     if deployment.is_stopped or deployment.is_retiring or deployment.is_retired:
         return ""
     revision = next(

@@ -59,7 +59,7 @@ def reached_through(names: Sequence[str]) -> str:
 
 
 def fields_of(spec: PipelineSpec) -> dict[str, str]:
-    """Each node with its steps, for comparison with another spec."""
+    """Return the nodes with their steps, and the replicas, for comparison with another spec."""
     nodes = {
         node.name: f"{node.kind.value}: {', '.join(_describe(node, step) for step in node.steps)}"
         for node in spec.nodes
@@ -69,7 +69,7 @@ def fields_of(spec: PipelineSpec) -> dict[str, str]:
 
 
 def step_note(node: PipelineNode, step: PipelineStep) -> str:
-    """When or how often the step is called; empty where it always is."""
+    """Say when or how often the step is called. Empty where it always is."""
     if step.weight is not None:
         return f"{step.weight}% of requests"
     if node.kind == NodeKind.SWITCH and step.condition in ("", ANYTHING):

@@ -54,8 +54,8 @@ def manifests(
 
 
 def key_filter(context: GraphContext) -> Manifest:
-    """Puts the pipeline's key on each request. What a caller sends in that header is overwritten: it would
-    reach the deployments.
+    """Return the filter that puts the pipeline's key on each request. What a caller sends in that header is
+    overwritten: it would reach the deployments.
     """
     return {
         "apiVersion": caller_keys.API_VERSION,
@@ -76,7 +76,7 @@ def secret_name(pipeline: str) -> str:
 
 
 def secret(context: GraphContext, key: str) -> Manifest:
-    """Applied only, never shown or committed."""
+    """Return the Secret with the pipeline's key. It is only applied, never shown or committed."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

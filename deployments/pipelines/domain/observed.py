@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
+    """A condition of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
 
     type: str
     status: str

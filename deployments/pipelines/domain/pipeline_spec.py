@@ -120,7 +120,7 @@ class PipelineSpec(Definition):
 
     @property
     def deployments(self) -> tuple[str, ...]:
-        """Each once, in the order in which they are named."""
+        """The deployments that steps call, each once, in the order in which they are named."""
         named = (step.deployment for node in self.nodes for step in node.steps)
         return tuple(dict.fromkeys(name for name in named if name))
 
@@ -140,7 +140,7 @@ class PipelineSpec(Definition):
 
 
 def from_json(data: Any) -> PipelineSpec:
-    """Raises Rejected with every fault of form by dotted path; `rules` checks the rest."""
+    """Parse a spec. Raises Rejected with every fault of form by dotted path; `rules` checks the rest."""
     try:
         return PipelineSpec.from_json(data)
     except Rejected as error:

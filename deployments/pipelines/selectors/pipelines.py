@@ -166,7 +166,7 @@ def _why_not(row: Deployment, environment: str) -> str:
 
 
 def why_closed(row: Deployment, access: AccessKind) -> str:
-    """Why a pipeline cannot call the deployment with this access; empty where it can."""
+    """Say why a pipeline cannot call the deployment with this access. Empty where it can."""
     if access.opens_to_everyone:
         return ""
     offer = Capabilities.from_json(row.cluster.capabilities).offers("protected-pipeline")

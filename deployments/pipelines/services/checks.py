@@ -75,12 +75,12 @@ def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
 
 
 def require_ok(examined: Examined) -> None:
-    """Raises Invalid with every refusal and its fix."""
+    """Require that no check refuses. Raises Invalid with every refusal and its fix."""
     require_all(examined.checks, examined.fields)
 
 
 def require_all(checks: Sequence[Check], fields: Mapping[str, str] | None = None) -> None:
-    """Raises Invalid with every refusal and its fix."""
+    """Require that no check refuses. Raises Invalid with every refusal and its fix."""
     if refusals := [check for check in checks if check.is_refusal]:
         problems = (f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
         raise Invalid(" ".join(problems), fields=fields or _fields_of(checks))

@@ -69,7 +69,7 @@ class _Desired:
 
 
 def sweep(*, limit: int = 200) -> int:
-    """One pass of what is due. A cluster that does not answer is called once per sweep."""
+    """Reconcile the pipelines that are due, once. A cluster that does not answer is called once per sweep."""
     due = leases.due(Pipeline, limit=limit)
     unreachable: set[int] = set()
     places = dict(Pipeline.objects.filter(pk__in=due).values_list("pk", "cluster_id"))
@@ -142,7 +142,9 @@ def _decide(desired: _Desired, live: Live) -> Act:
 
 
 def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
-    """Its deployments accept the key, and the gateway has it, before the route that puts it on requests."""
+    """Prepare the key, so that the deployments accept it and the gateway has it before the route that puts it
+    on requests.
+    """
     if desired.key_filter is None:
         return desired
     key = router_keys.prepare(pipeline, desired.members)
@@ -152,7 +154,7 @@ def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
 
 
 def _observe(pipeline: Pipeline, *, has_keys: bool) -> Live:
-    """One without a key needs no permission to list filters."""
+    """Read the live objects. A pipeline without a key needs no permission to list filters."""
     labels = {metadata.PIPELINE_ID_LABEL: str(pipeline.pk)}
     listed = objects.list_several(
         cluster_id=pipeline.cluster_id,

@@ -43,7 +43,9 @@ class Observation:
 
 
 def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
-    """Does nothing when the lease was lost, or when the desired state changed meanwhile."""
+    """Store what was observed. Does nothing when the lease was lost, or when the desired state changed
+    meanwhile.
+    """
     with transaction.atomic():
         if not leases.is_held(Pipeline, lease):
             return

@@ -48,7 +48,7 @@ class RouterKey:
 
 
 def prepare(pipeline: Pipeline, names: Collection[str]) -> RouterKey:
-    """Have these deployments accept the pipeline's keys, and no others. Returns the key to use now."""
+    """Have these deployments accept the pipeline's keys, and no others. Return the key to use now."""
     at = clock.now()
     with transaction.atomic():
         Pipeline.objects.select_for_update(no_key=True).get(pk=pipeline.pk)
@@ -103,7 +103,7 @@ def has_open(pipeline: Pipeline) -> bool:
 
 
 def end(pipeline: Pipeline) -> None:
-    """No deployment accepts a key of the pipeline any more."""
+    """End the pipeline's keys, so that no deployment accepts one any more."""
     with transaction.atomic():
         for key in _open(pipeline):
             _end(key, clock.now())
@@ -153,7 +153,9 @@ def _issue(pipeline: Pipeline, key: PipelineKey, member: Deployment, at: datetim
 
 
 def _consumer(pipeline: Pipeline, at: datetime) -> Consumer:
-    """No caller that a person names has a dot in its name."""
+    """Return the consumer of the pipeline's keys, or create it. No caller that a person names has a dot in its
+    name.
+    """
     row, _ = Consumer.objects.get_or_create(
         team_id=pipeline.team_id,
         name=f"pipeline.{pipeline.name}",

@@ -13,8 +13,8 @@ from portal.core.errors import Conflict
 
 
 def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
-    """Raises Invalid for a body that is not a JSON object or too large, Unavailable without a
-    response.
+    """Send a request to the pipeline. Raises Invalid for a body that is not a JSON object or too large,
+    Conflict unless the pipeline serves, Unavailable without a response.
     """
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.VIEW, pipeline)

@@ -1,4 +1,4 @@
-"""Requesting a pipeline, or other steps of one."""
+"""Pages for requesting a pipeline, or other steps of one."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _kind(request: HttpRequest, default: NodeKind) -> NodeKind:
 
 
 def _places(team: Team) -> list[Where]:
-    """Every cluster and environment in which the team has deployments."""
+    """List every cluster and environment in which the team has deployments."""
     places = []
     reasons = selectors.reasons(team=team)
     for cluster in clusters.list_clusters():

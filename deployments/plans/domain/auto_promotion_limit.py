@@ -27,7 +27,9 @@ def within(steps: Sequence[Step], percent: int) -> tuple[Step, ...]:
 
 
 def require_within(steps: Sequence[Step], percent: int, *, team: str) -> None:
-    """Raises Rejected, naming the first step that exceeds `percent`."""
+    """Require that no step promotes automatically beyond `percent`. Raises Rejected, naming the first one that
+    does.
+    """
     for index, step in enumerate(steps):
         weight = _next_weight(steps, index)
         if step.auto_promote and weight > percent:

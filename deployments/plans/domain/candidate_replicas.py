@@ -1,4 +1,4 @@
-"""How many replicas the candidate has at a step, so that its pods have the load of stable's.
+"""The number of the candidate's replicas at a step, chosen so that its pods have the load of stable's.
 
 Stable keeps all its replicas R, because every abort sends all requests back to it. With w percent of the
 requests the candidate's pods have at most the load of stable's when it has
@@ -34,7 +34,7 @@ def at_weight(
 
 
 def at_step(plan: RolloutPlan, index: int, *, stable: int, approved: int) -> int:
-    """One past the last step: as many as it has once it is stable."""
+    """Return the candidate's replicas at a step. One past the last step: as many as it has once it is stable."""
     if index >= len(plan.steps):
         return approved
     weight = plan.steps[index].weight

@@ -54,7 +54,7 @@ class PlanKind(StrEnum):
 
 
 class AnalysisSettings(BaseModel):
-    """How the guards are tested.
+    """The tests of the guards.
 
     `alpha` bounds the probability of aborting a good candidate, over the whole rollout.
     `is_strict` False: a guard also passes after enough requests when no test finds a regression.
@@ -85,8 +85,9 @@ class AnalysisSettings(BaseModel):
 
 
 class PlanSettings(BaseModel):
-    """Left out parts have their defaults. Blue/green has one step of weight 0, or no steps. A
-    shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
+    """The settings of a rollout plan; parts that are left out have their defaults. Blue/green has one step of
+    weight 0, or no steps. A shadow mirrors requests and drops the candidate's answers; it needs a gateway
+    that can.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="Plan")

@@ -1,4 +1,4 @@
-"""How long a candidate's pods are left to warm up when the plan does not say."""
+"""The time that a candidate's pods are left to warm up when the plan does not say."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class PlanForm(CommentForm):
         return self._refused("quality") or hint
 
     def _refused(self, section: str) -> str:
-        """All that the service says about the section or a field in it."""
+        """Return all that the service says about the section or a field in it."""
         fields = self.refusal.fields if self.refusal else {}
         return " ".join(
             dict.fromkeys(
@@ -216,7 +216,7 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
 
 
 def _default(typed: int | None, default: int) -> int:
-    """0 is a value of its own."""
+    """Return the default for an empty field. 0 is a value of its own."""
     return default if typed is None else typed
 
 

@@ -176,8 +176,8 @@ class QualityForm(forms.Form):
 def guard_forms(
     data: Any, initial: Mapping[str, Any], *, has_tokens: bool = True
 ) -> list[GuardForm]:
-    """One for each guard, but queries: a plan may have several of them, in rows of their own. Guards on
-    tokens only where they can be measured, or where the plan already has them.
+    """Return a form for each guard except queries: a plan may have several of them, in rows of their own.
+    Guards on tokens are left out unless they can be measured, or the plan already has them.
     """
     kinds: tuple[CounterKind | PercentileKind, ...] = (
         *catalogue.counter_kinds(),

@@ -38,7 +38,7 @@ class Check:
         return self.ok is False and self.is_blocking
 
     def to_json(self) -> dict[str, Any]:
-        """One row of the column `checks` of a change request."""
+        """Return a row of the column `checks` of a change request."""
         return asdict(self)
 
     @classmethod
@@ -136,5 +136,5 @@ class Preflight:
 
     @property
     def can_submit(self) -> bool:
-        """Unknown checks do not block: they run again before the change is applied."""
+        """Whether no check refuses. Unknown checks do not block: they run again before the change is applied."""
         return not any(check.is_refusal for check in self.checks)

@@ -35,7 +35,7 @@ class RunningRevision:
 
 
 def list_running(team: Team) -> list[RunningRevision]:
-    """Every revision that the team's deployments run now, at its current scale."""
+    """List every revision that the team's deployments run now, at its current scale."""
     live = Deployment.objects.filter(
         team=team, is_retired=False, is_retiring=False, is_stopped=False
     )
@@ -83,7 +83,7 @@ def committed(
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
 ) -> Committed:
-    """At full scale-out: what the team runs, batch jobs, and revisions of approved changes.
+    """Sum the GPUs at full scale-out: what the team runs, batch jobs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """

@@ -123,7 +123,7 @@ def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuSh
 
 
 def gpu_names(shares: Iterable[GpuShare | None]) -> str:
-    """Each name once, for example "NVIDIA-A10G, NVIDIA-L4"."""
+    """List the names of the GPUs, each once, for example "NVIDIA-A10G, NVIDIA-L4"."""
     return ", ".join(dict.fromkeys(share.gpu_name for share in shares if share and share.gpu_name))
 
 

@@ -57,8 +57,9 @@ def check_change(
     additional: Sequence[ModelVersion] = (),
     current: ServingSpec | None = None,
 ) -> list[Check]:
-    """No check for what the rules do not ask for. `additional` are the versions of multi-model serving;
-    `current` is the spec that serves at the address now, if any does.
+    """Check a change against the rules of its environment. No check for what they do not ask for. `additional`
+    are the versions of multi-model serving; `current` is the spec that serves at the address now, if any
+    does.
     """
     rules = rule_selectors.in_force(environment, team_id)
     checks: list[Check] = []

@@ -52,7 +52,9 @@ class Load:
 
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
-    """Raises NotFound for what the actor cannot see, Invalid if the required memory is unknown."""
+    """Rank the cluster's GPU shares for a version. Raises NotFound for what the actor cannot see, Invalid if
+    the required memory is unknown.
+    """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)

@@ -25,7 +25,9 @@ _OUTPUT_FIELDS: Final = (*_TENSOR_FIELDS, "parameters")
 
 
 def check_name(name: str) -> str:
-    """Raises Rejected for a name that is empty, too long or not printable."""
+    """Normalise the spaces of a name and return it. Raises Rejected for a name that is empty, too long or not
+    printable.
+    """
     text = " ".join(name.split())
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise _bad("name", f"Enter a name of 1 to {LONGEST_NAME} printable characters.")

@@ -61,7 +61,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One output of one request. `largest_*` are None where nothing can be subtracted.
+    """The difference of one output of one request. `largest_*` are None where nothing can be subtracted.
 
     `mismatch` describes the first element beyond tolerance, or what else is wrong; empty if nothing
     is.
@@ -123,7 +123,9 @@ def compare(
     got: Sequence[Output],
     tolerances: Mapping[str, Tolerance],
 ) -> tuple[Difference, ...]:
-    """One line per expected output, in their order. Outputs that only `got` has do not count."""
+    """Compare the outputs, one result per expected output, in their order. Outputs that only `got` has do not
+    count.
+    """
     by_name = {output.name: output for output in got}
     return tuple(
         _compare_one(output, by_name.get(output.name), tolerance_of(output, tolerances))

@@ -38,8 +38,8 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class BeforeTrafficRow:
-    """One golden request as the candidate answered it. `against_stable` is empty while the stable
-    revision has not answered, and `stable_message` says why.
+    """A golden request as the candidate answered it. `against_stable` is empty while the stable revision has
+    not answered, and `stable_message` says why.
     """
 
     name: str
@@ -65,7 +65,7 @@ class BeforeTraffic:
 
 
 def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
-    """Current golden requests, by name."""
+    """Return the current golden requests of a model, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
 

@@ -139,7 +139,9 @@ def _is_needed(run: GoldenRun) -> bool:
 
 
 def _send_due(run: GoldenRun, lease: Lease) -> str:
-    """Why the candidate did not respond; empty when it answered every request of this pass."""
+    """Send the requests that are due and return why the candidate did not respond. Empty when it answered every
+    request of this pass.
+    """
     until = clock.now() + timedelta(seconds=_WORK_SECONDS)
     try:
         _check_signature(run)
@@ -186,7 +188,9 @@ def _describe_match(signature: Signature) -> str:
 
 
 def _send(run: GoldenRun, row: GoldenResult) -> None:
-    """Raises NotAnswered when the candidate does not respond, or stable does not yet."""
+    """Send one golden request and store the result. Raises NotAnswered when the candidate does not respond, or
+    stable does not yet.
+    """
     request = row.golden.request
     GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
     got, refusal = _read(pod_inference.infer(run.rollout.candidate_revision, request))

@@ -40,7 +40,9 @@ class Posted:
 def post(
     *, actor: User, deployment_id: int, revision_number: int, kind: Kind, values: object
 ) -> Posted:
-    """Raises Invalid for values that are not of the kind, and for revisions that do not serve."""
+    """Store posted values. Raises Invalid for values that are not of the kind, and for revisions that do not
+    serve.
+    """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     revision = _serving(deployment, revision_number)

@@ -29,7 +29,7 @@ _STATES = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.NOT_ENOUGH: "
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """One output over all requests that both sides answered. Numbers that are not known are None."""
+    """An output over all requests that both sides answered. None means not known."""
 
     name: str
     requests: int

@@ -53,7 +53,7 @@ class ScannedVersionSerializer(Serializer):
 
     @extend_schema_field(ScanSerializer(allow_null=True))
     def get_scan(self, version: ModelVersion) -> Any:
-        """Null before the first scan."""
+        """Return the scan. Null before the first one."""
         report = verdicts.from_json(version.scan)
         return None if report is None else ScanSerializer(report).data
 

@@ -214,7 +214,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
 
     @extend_schema_field(OriginSerializer(allow_null=True))
     def get_origin(self, version: ModelVersion) -> Any:
-        """Null for a version that was not imported."""
+        """Return the origin. Null for a version that was not imported."""
         if version.source_uri:
             return None
         job = getattr(version, "source_import", None)
@@ -229,13 +229,13 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
 
     @extend_schema_field(LoadTestSerializer(allow_null=True))
     def get_load_test(self, version: ModelVersion) -> Any:
-        """How Triton loaded it before it was ready; null without a result."""
+        """Return how Triton loaded the version before it was ready. Null without a result."""
         result = results.of_signature(version.signature)
         return result and LoadTestSerializer(result.to_json()).data
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
     def get_signature(self, version: ModelVersion) -> Any:
-        """Null until it is read from the file."""
+        """Return the signature. Null until it is read from the file."""
         return SignatureSerializer(version.signature).data if version.signature else None
 
 

@@ -44,7 +44,7 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedF
 
 
 def truncate(facts: Sequence[ComparedFact], count: int) -> tuple[list[ComparedFact], int]:
-    """At most `count` facts, differences first, and the number omitted."""
+    """Return at most `count` facts, differences first, and the number of omitted ones."""
     if len(facts) <= count:
         return list(facts), 0
     return sorted(facts, key=lambda fact: not fact.is_different)[:count], len(facts) - count

@@ -86,7 +86,7 @@ def check(
     outputs: Sequence[Tensor] = (),
     compute_capability: str = "",
 ) -> Declaration:
-    """Raises Rejected with the problem of each field."""
+    """Check a declaration. Raises Rejected with the problem of each field."""
     problems = {}
     for name, tensors in (("inputs", inputs), ("outputs", outputs)):
         if problem := declared_tensors.problem_with(tensors):

@@ -69,7 +69,7 @@ class ExternalWeights:
 
     @property
     def advice(self) -> str:
-        """How to pin it; empty if it is pinned."""
+        """The advice how to pin the reference. Empty if it is pinned."""
         return "" if self.is_pinned else _ADVICE[self.scheme]
 
     @property
@@ -87,7 +87,9 @@ class ExternalWeights:
 
 
 def parse(text: str) -> ExternalWeights:
-    """Raises Rejected with the fix. The message does not repeat anything that looks like a secret."""
+    """Parse a reference. Raises Rejected with the fix. The message does not repeat anything that looks like a
+    secret.
+    """
     uri = text.strip()
     problem = _problem_with(uri)
     if problem:

@@ -16,7 +16,7 @@ MAX_DIM: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class InputSizes:
-    """All dimensions of every input. `assumed` names inputs with dimensions that were not declared."""
+    """The dimensions of every input. `assumed` names inputs with dimensions that were not declared."""
 
     dims: Mapping[str, tuple[int, ...]]
     assumed: tuple[str, ...] = ()

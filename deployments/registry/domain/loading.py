@@ -1,4 +1,6 @@
-"""Which engines load a version: by its address for external weights, by its format and architecture for an upload."""
+"""The engines that load a version: by its address for external weights, by its format and architecture for an
+upload.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class PartPlan:
         return max(1, -(-self.size_bytes // self.part_bytes))
 
     def bytes_of(self, number: int) -> int:
-        """Raises ValueError for a number outside 1..count."""
+        """Return the size of a part in bytes. Raises ValueError for a number outside 1..count."""
         if not 1 <= number <= self.count:
             raise ValueError(f"part {number} of {self.count}")
         start = (number - 1) * self.part_bytes

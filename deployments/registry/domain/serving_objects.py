@@ -11,7 +11,7 @@ _MAX_LISTED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ServingObject:
-    """One row of the column `laid_out`. `sha256` is empty for an object that was only listed."""
+    """A row of the column `laid_out`. `sha256` is empty for an object that was only listed."""
 
     key: str
     version_id: str

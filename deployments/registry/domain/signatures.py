@@ -148,7 +148,7 @@ def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -
 
 
 def _is_named(symbol: str) -> bool:
-    """False for names like unk__12, which exporters generate for unnamed dimensions."""
+    """Return whether a person named the dimension. False for names like unk__12, which exporters generate."""
     return bool(symbol) and not symbol.startswith(("unk__", "?"))
 
 

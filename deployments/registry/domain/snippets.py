@@ -123,7 +123,7 @@ def _body(signature: Signature) -> str:
 
 
 def _data(tensor: Tensor) -> str:
-    """All zeros if few; otherwise a placeholder with the count."""
+    """Return the zeros of a tensor if they are few; otherwise a placeholder with the count."""
     count = 1
     for dim in _shape(tensor):
         count *= dim

@@ -116,7 +116,7 @@ def shapes_of(
 def _dims(
     tensor: Input, policy: Policy, declared: Sequence[int], sizes_by_name: dict[str, int]
 ) -> tuple[int, ...]:
-    """All dimensions after the first. A name has the same size wherever it appears."""
+    """Return all dimensions after the first. A name has the same size wherever it appears."""
     dims = []
     for axis, dim in enumerate(tensor.shape[1:], start=1):
         if isinstance(dim, int) and dim > 0:

@@ -73,7 +73,7 @@ def run(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """No secret of the worker."""
+    """Return the environment of the test, without any secret of the worker."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(folder), **kept}
 

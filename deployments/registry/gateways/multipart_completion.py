@@ -33,7 +33,7 @@ _TIMED_OUT: Final = frozenset({408, 502, 504})
 
 
 def assemble_within(size_bytes: int) -> timedelta:
-    """How long a store may take to join the parts of so many bytes."""
+    """Return how long a store may take to join the parts of so many bytes."""
     return _LEAST + timedelta(seconds=size_bytes / _SLOWEST_BYTES_PER_SECOND)
 
 

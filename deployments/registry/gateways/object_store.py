@@ -186,7 +186,7 @@ class S3Store:
                 self._copy_in_parts(named, source.size_bytes, target_key, keep_alive)
 
     def list_keys(self, prefix: str) -> list[str]:
-        """Newest versions only, without delete markers."""
+        """List the keys below the prefix that have a current version."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )

@@ -16,7 +16,7 @@ class ArtifactError(Exception):
 
 
 class ObjectMissing(ArtifactError):
-    """There is no such object, or not in that version."""
+    """An error for an object that does not exist, or not in that version."""
 
 
 class UploadMissing(ArtifactError):

@@ -85,7 +85,7 @@ class ArtifactServer:
         return {"descriptor": CHILD_DESCRIPTOR, "sizes": dict(self._access.artifact.sizes)}
 
     def close_passed(self) -> None:
-        """After the start of the child, which has its own copy."""
+        """Close the child's end. Call after the start of the child, which has its own copy."""
         if self._theirs is not None:
             self._theirs.close()
             self._theirs = None
@@ -127,7 +127,7 @@ class ArtifactServer:
         return True
 
     def _handle(self, line: bytes, access: Access) -> bool:
-        """False for a message that PipedArtifact does not send, or over the limit."""
+        """Handle one message. False for one that PipedArtifact does not send, or that is over the limit."""
         try:
             message = json.loads(line)
         except ValueError:

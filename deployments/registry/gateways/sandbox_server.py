@@ -60,7 +60,7 @@ class _Server:
         return self.owner == os.getpid() and is_running
 
     def call(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """Raises OSError when the server ended."""
+        """Send a request to the server and return its answer. Raises OSError when the server ended."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(message).encode()], list(descriptors))
             body = self._socket.recv(_MESSAGE_BYTES)

@@ -1,4 +1,4 @@
-"""How long pods of a version usually take to start, by engine, model cache and instance type."""
+"""The time that pods of a version usually take to start, by engine, model cache and instance type."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def list_versions(
     state: str = "",
     sha256: str = "",
 ) -> QuerySet[ModelVersion]:
-    """Newest first, without what can be megabytes."""
+    """List versions, newest first, without columns that can be megabytes."""
     rows = _visible(actor).prefetch_related("aliases").defer(*_LARGE)
     if model is not None:
         rows = rows.filter(model=model)

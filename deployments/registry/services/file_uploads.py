@@ -115,7 +115,9 @@ def assemble(file: MultipartFile) -> None:
 
 
 def _complete(file: MultipartFile, state: PartsState) -> None:
-    """One request of one caller. Only an answer of the store ends the time in which it is not repeated."""
+    """Ask the store to assemble the file, in one request of one caller. Only an answer of the store ends the
+    time in which it is not repeated.
+    """
     if not _claim(file):
         raise _assembling(file)
     try:

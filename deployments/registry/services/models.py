@@ -25,7 +25,7 @@ MAX_TASK_LENGTH = 60
 def create(
     *, actor: User, team_slug: str, name: str, description: str = "", task: str = ""
 ) -> Model:
-    """Raises Invalid for a name that Kubernetes or Triton rejects, Conflict for an existing one."""
+    """Create a model. Raises Invalid for a name that Kubernetes or Triton rejects, Conflict for an existing one."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     _check_texts(description, task)

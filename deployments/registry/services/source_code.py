@@ -31,7 +31,9 @@ class SourceText:
 
 
 def can_read(actor: User, version: ModelVersion) -> bool:
-    """Who may upload versions of the team, and the platform admins who decide on a release."""
+    """Return whether the user may read the code: people who may upload versions of the team, and the platform
+    admins who decide on a release.
+    """
     return policy.is_allowed(actor, Action.UPLOAD, version)
 
 

@@ -55,12 +55,12 @@ class _Transition:
 
 
 def verify_within(size_bytes: int) -> timedelta:
-    """How long the verification of so many bytes may take."""
+    """Return how long the verification of so many bytes may take."""
     return VERIFY_WITHIN + timedelta(seconds=size_bytes / _SLOWEST_BYTES_PER_SECOND)
 
 
 def to_verifying(*, version: ModelVersion, actor: Actor) -> None:
-    """All files of the version are stored."""
+    """Move a version to verifying. All its files are stored."""
     at = clock.now()
     fields = {
         "size_bytes": version.declared_size_bytes,
@@ -157,7 +157,7 @@ def to_quarantined(
     actor: Actor = SYSTEM,
     lease: Lease | None = None,
 ) -> None:
-    """Its bytes stay. A release that it had is over."""
+    """Move a version to quarantine. Its bytes stay. A release that it had is over."""
     fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}, "release": {}}
     transition = _Transition(
         [VersionState.VERIFYING, VersionState.READY],
@@ -232,7 +232,9 @@ def to_released(*, version: ModelVersion, actor: Actor, release: Release) -> Non
 
 
 def _apply(version: ModelVersion, actor: Actor, transition: _Transition) -> None:
-    """Raises Conflict, without a change, if the row is not in the state that the caller read."""
+    """Move a version to another state. Raises Conflict, without a change, if the row is not in the state that
+    the caller read.
+    """
     legal = [s for s in transition.source if transition.target in states.VERSION[s]]
     rows = ModelVersion.objects.filter(pk=version.pk, state=version.state, state__in=legal)
     if transition.target == VersionState.FAILED:

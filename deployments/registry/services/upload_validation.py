@@ -79,7 +79,9 @@ class FormatVerdict:
 
 
 def check(model_name: str, draft: UploadDraft) -> dict[str, Any]:
-    """Raises Invalid with all problems at once, so that a form shows each at its field."""
+    """Check an upload and return its metadata. Raises Invalid with all problems at once, so that a form shows
+    each at its field.
+    """
     problems = {
         "model": model_names.model_name_problem(model_name),
         "files": artifact_files.listing_problem([file.path for file in draft.files])
@@ -190,7 +192,7 @@ def _problems_of_declared(draft: UploadDraft) -> dict[str, str]:
 
 
 def refuse_duplicate(team: Team, model_name: str, draft: UploadDraft) -> None:
-    """Raises Conflict if a version of the model has exactly the declared files."""
+    """Raise Conflict if a version of the model has exactly the declared files."""
     if not draft.sha256:
         return
     duplicate = (

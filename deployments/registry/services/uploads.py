@@ -75,7 +75,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
 
 
 def stored_parts(*, actor: User, version_id: int, path: str) -> PartsState:
-    """Raises Conflict if the upload is closed."""
+    """Return the parts of a file that the store has. Raises Conflict if the upload is closed."""
     return file_uploads.parts_state(_file(uploading_version(actor, version_id), path))
 
 
@@ -212,7 +212,9 @@ def uploading_version(actor: User, version_id: int) -> ModelVersion:
 
 
 def _refuse_import(version: ModelVersion) -> None:
-    """Its files come from where it is imported from, and from nowhere else."""
+    """Raise Conflict for a version that is imported: its files come from where it is imported from, and from
+    nowhere else.
+    """
     if Import.objects.filter(version=version).exists():
         raise Conflict(
             f"{version.label} is being imported, so no parts can be sent. Cancel the import, or wait "

@@ -1,4 +1,4 @@
-"""One pass over a version: verify an upload, end what takes too long, remove what failed."""
+"""Passes over versions: verify an upload, end what takes too long, remove what failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One version: identity, signature, checks, how to call it, and what may be decided about it."""
+"""The page of a version: identity, signature, checks, how to call it, and what may be decided about it."""
 
 from __future__ import annotations
 

@@ -241,8 +241,8 @@ def _decide_draining(
 def _decide_watching(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> Decision:
-    """No requests reach the old revision since the watch began, so it drains meanwhile. A failure
-    counts as long as it is there, unless a person ended the watch.
+    """Decide during the watch. No requests reach the old revision since it began, so it drains meanwhile. A
+    failure counts as long as it is there, unless a person ended the watch.
     """
     if now >= progress.phase_deadline_at:
         return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")

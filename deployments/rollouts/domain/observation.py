@@ -15,7 +15,7 @@ from deployments.states import RolloutPhase
 
 @dataclass(frozen=True, slots=True)
 class TrafficSplit:
-    """Percent of the requests that the candidate answers, and that are mirrored to it."""
+    """The percentages of the requests that the candidate answers, and that are mirrored to it."""
 
     weight: int
     mirror: int = 0
@@ -90,7 +90,7 @@ class RolloutProgress:
 
     @property
     def baseline_weight(self) -> int:
-        """Percent of the requests that the baseline gets at the current step."""
+        """The percentage of the requests that the baseline gets at the current step."""
         if not self.plan.has_baseline or self.is_watched:
             return 0
         return baseline.share_at(self.step.weight)
@@ -113,7 +113,7 @@ class RolloutProgress:
 
     @property
     def next_weight(self) -> int:
-        """Percent after promoting the present step."""
+        """The percentage after promoting the present step."""
         return 100 if self.is_last_step else self.plan.steps[self.step_index + 1].weight
 
     @property
@@ -130,7 +130,7 @@ class RolloutProgress:
 
     @property
     def weight(self) -> int:
-        """Percent of the requests that the candidate answers, or of a shadow gets copies of."""
+        """The percentage of the requests that the candidate answers, or that a shadow gets copies of."""
         return 100 if self.is_watched else self.step.weight
 
     @property

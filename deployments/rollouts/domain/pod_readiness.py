@@ -30,7 +30,9 @@ def is_unready(observed: RolloutObservation, now: datetime) -> bool:
 def is_baseline_unready(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> bool:
-    """While it grows, pods that are not ready are those that start."""
+    """Return whether the baseline has been unready for too long. While it grows, pods that are not ready are
+    those that start, so they do not count.
+    """
     return (
         progress.promoted_to is None
         and progress.is_baseline_desired

@@ -40,7 +40,9 @@ class EventCursor:
     _marks: tuple[Any, ...] = field(default=(), init=False)
 
     def poll(self) -> News:
-        """One query while nothing changes. Raises NotFound once the actor may not see the rollout."""
+        """Return what is new, in one query while nothing changes. Raises NotFound once the actor may not see
+        the rollout.
+        """
         rows = rollouts.list_visible_to(self.actor).filter(pk=self.rollout_id).values_list(*_MARKS)
         marks = rows.first()
         if marks is not None and marks == self._marks:

@@ -69,7 +69,7 @@ def read(snapshot: RolloutSnapshot) -> State:
 
 
 def unknown(state: State) -> dict[Reads, str]:
-    """Why there are no current numbers of the gateway."""
+    """Say why there are no current numbers of the gateway. Empty while there are."""
     return {Reads.GATEWAY: _gateway_problem(state.gateway)}
 
 
@@ -87,7 +87,9 @@ def unknown_queries(guards: PlanGuards, state: State) -> dict[str, str]:
 
 
 def _gateway_problem(gateway: GatewayState) -> str:
-    """Why there are no current numbers. One failed reading is made up for by the next."""
+    """Say why there are no current numbers. Empty while there are: one failed reading is made up for by the
+    next.
+    """
     if gateway.at is None:
         return gateway.problem or "the gateway was not read at this step yet"
     if clock.now() - gateway.at <= _STALE:

@@ -48,7 +48,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class RolloutView:
-    """All that the rollout page shows. Numbers that are not known are None."""
+    """The data that the rollout page shows. None means not known."""
 
     rollout: Rollout
     plan: RolloutPlan
@@ -81,7 +81,7 @@ class RolloutView:
 
     @property
     def requested_percent(self) -> int:
-        """Percent of requests mirrored to a shadow, else routed to the candidate."""
+        """The percentage of requests that is mirrored to a shadow, else routed to the candidate."""
         return self.requested_mirror or self.requested_weight
 
     @property
@@ -90,7 +90,7 @@ class RolloutView:
 
     @property
     def compared_with(self) -> str:
-        """Whose figures stand beside the candidate's."""
+        """The side whose figures stand beside the candidate's."""
         return "baseline" if self.plan.has_baseline else "stable"
 
     @property

@@ -45,7 +45,7 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str, comment: str = 
 def promote_fully(
     *, actor: User, rollout_id: int, evidence_hash: str, comment: str = ""
 ) -> Rollout:
-    """All requests at once, without the remaining steps. Refused while a guard fails."""
+    """Move all requests to the candidate at once, without the remaining steps. Refused while a guard fails."""
     snapshot = _decidable(actor, rollout_id)
     guards = _same_evidence(snapshot, evidence_hash).guards
     failing = [

@@ -38,7 +38,7 @@ class Analysis:
 
     @property
     def failure(self) -> str:
-        """Why the rollout must be aborted; empty when no guard says so."""
+        """The reason for which the rollout must be aborted. Empty when no guard says so."""
         failing = evidence.stopping(self.guards)
         return "; ".join(f"{guard.guard.lower()}: {guard.message}" for guard in failing)
 
@@ -163,7 +163,7 @@ def _judge(
 
 
 def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -> str:
-    """Why there are no current numbers. Missing ones neither promote nor abort."""
+    """Say why there are no current numbers. Empty while there are. Missing ones neither promote nor abort."""
     if counts.candidate_at is None:
         return "the candidate's requests are not known"
     compared = "baseline" if progress.plan.has_baseline else "stable revision"

@@ -197,7 +197,7 @@ def is_warming(rollout: Rollout) -> bool:
 
 
 def _limits(snapshot: RolloutSnapshot) -> tuple[GuardLimit, ...]:
-    """At a step without a stable side, those beside its recorded figures."""
+    """Return the limits to judge. At a step without a stable side, they are those against its recorded figures."""
     limits = snapshot.plan.guards.server_limits
     if not snapshot.progress.is_alone:
         return limits

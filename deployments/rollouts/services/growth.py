@@ -31,7 +31,7 @@ def begin(
     evidence: str,
     comment: str = "",
 ) -> Rollout:
-    """Raises Conflict as `transitions.move` does."""
+    """Begin a promotion that waits for replicas of the candidate. Raises Conflict as `transitions.move` does."""
     rollout = snapshot.rollout
     with transaction.atomic():
         _store_pending_promotion(snapshot, step_index, message, evidence)

@@ -29,7 +29,7 @@ def started(rollout: Rollout, *, message: str) -> None:
 
 
 def moved(rollout: Rollout, *, message: str) -> None:
-    """Each phase and step that people wait for; `started` covers preparing."""
+    """Notify people of each phase and step that they wait for; `started` covers preparing."""
     event = _EVENTS.get(RolloutPhase(rollout.phase))
     if event is not None:
         data = {"phase": rollout.phase, "step_index": rollout.step_index}

@@ -160,7 +160,9 @@ def _with_histogram(
 
 
 def _percentiles(snapshot: RolloutSnapshot) -> tuple[PercentileGuard, ...]:
-    """At a step without a stable side, the limits beside its recorded figures."""
+    """Return the guards to judge. At a step without a stable side, they have the limits against its recorded
+    figures.
+    """
     guards = snapshot.plan.guards.percentiles
     if not snapshot.progress.is_alone:
         return guards

@@ -22,7 +22,7 @@ Ends = Mapping[int, datetime]
 
 
 def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
-    """When each pod of the candidate and of its baseline is warm: `known`, and pods that received their
+    """Return when each pod of the candidate and of its baseline is warm: `known`, and pods that received their
     first request since.
     """
     seconds, started_at = snapshot.plan.warmup_seconds, snapshot.progress.step_started_at
@@ -66,7 +66,7 @@ def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums
 
 
 def until(ends: Ends) -> datetime | None:
-    """When the last pod that warms up now is warm; None: no pod does."""
+    """Return when the last pod that warms up now is warm. None if no pod warms up."""
     last = max(ends.values(), default=None)
     return last if last is not None and last > clock.now() else None
 

@@ -30,8 +30,8 @@ class AliasMove:
 
 
 def combine(newest_first: Iterable[AliasMove]) -> list[AliasMove]:
-    """One move for each alias, from before the oldest to after the newest. Moves that end where they began
-    are left out.
+    """Combine moves to one for each alias, from before the oldest to after the newest. Moves that end where
+    they began are left out.
     """
     combined: dict[tuple[int, str], AliasMove] = {}
     for move in newest_first:

@@ -154,7 +154,7 @@ def _prebuilt(pod: Json) -> str:
 
 
 def _eviction(pod: Json) -> str:
-    """Why Kueue ends the pod; empty for others."""
+    """Say why Kueue ends the pod. Empty for others."""
     condition = _condition(pod, _TERMINATION)
     if condition.get("status") != "True" or "deletionTimestamp" not in pod["metadata"]:
         return ""
@@ -169,7 +169,7 @@ def _evicted(workload: Json) -> str:
 
 
 def _why(workload: Json) -> str:
-    """Why no quota is reserved for it, or an admission check holds it."""
+    """Say why no quota is reserved for the Workload, or an admission check holds it. Empty if neither."""
     for name in ("QuotaReserved", "Admitted"):
         condition = _condition(workload, name)
         if condition.get("status") == "False":

@@ -1,4 +1,4 @@
-"""Which aliases going back to an earlier revision moves back, and which it leaves where they are."""
+"""The aliases that going back to an earlier revision moves back, and those that it leaves where they are."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def returns_to(deployment: Deployment, restored: Revision) -> list[AliasReturn]:
 
 
 def _moves_since(deployment: Deployment, number: int) -> Iterator[AliasMove]:
-    """Newest first, those of the rollout that replaced the revision included."""
+    """Yield the moves, newest first, including those of the rollout that replaced the revision."""
     completed = Rollout.objects.filter(deployment=deployment, phase=RolloutPhase.COMPLETED)
     for rollout in completed.select_related("stable_revision").order_by("-id"):
         yield from (AliasMove.from_json(item) for item in reversed(rollout.alias_moves))

@@ -1,4 +1,4 @@
-"""How long the blocks of a rollout's slow lane are: by what the stable revision did in the time before."""
+"""The lengths of the blocks of a rollout's slow lane, by what the stable revision did in the time before."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def list_visible_to(
 
 
 def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
-    """All live deployments of the team, with only what statistics read of them."""
+    """List the live deployments of the team, with only what statistics read of them."""
     visible = _visible_to(actor).filter(is_retired=False)
     rows = visible.filter(team__slug=team_slug).order_by()
     return list(
@@ -180,13 +180,13 @@ def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
 
 
 def access_of(deployment: Deployment) -> AccessKind:
-    """Who gets answers at the address: the stable revision decides."""
+    """Return who gets answers at the address. The stable revision decides."""
     spec = spec_of_stable(deployment)
     return catalogue.UNCHECKED if spec is None else spec.network.access_kind
 
 
 def history_of(deployment: Deployment) -> list[Revision]:
-    """All revisions, newest first, without the baselines of rollouts."""
+    """List all revisions, newest first, without the baselines of rollouts."""
     rows = deployment.revisions.select_related("version__model__team", "created_by", "deployment")
     return list(rows.filter(baseline_of=None))
 

@@ -1,4 +1,4 @@
-"""Which objects of a namespace without an identity the portal's rows record as its own."""
+"""The objects of a namespace without an identity that the portal's rows record as its own."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _recorded_since(
 
 
 def _number(labels: Mapping[str, str], label: str) -> int:
-    """0, which no row has, without a number."""
+    """Read a number from a label. 0, which no row has, without one."""
     text = labels.get(label, "")
     return int(text) if text.isdecimal() else 0

@@ -25,7 +25,9 @@ class NotAnswered(Exception):
 
 
 def infer(revision: Revision, request: dict[str, Any]) -> PodResponse:
-    """Raises NotAnswered. A status of 400 or above is the model's own response."""
+    """Send an inference request to a pod of the revision. A status of 400 or above is the model's own response.
+    Raises NotAnswered.
+    """
     model = revision.version.model.name
     return send(revision, f"v2/models/{model}/infer", json.dumps(request).encode())
 

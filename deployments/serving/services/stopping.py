@@ -19,7 +19,7 @@ def needs_approval(served: Deployment | Pipeline) -> bool:
 
 
 def require_free(served: Deployment | Pipeline) -> None:
-    """Raises Forbidden where a stop needs approval."""
+    """Require that a stop needs no approval. Raises Forbidden where it does."""
     if needs_approval(served):
         raise Forbidden(
             f"{served} is in {served.environment} and has served, so stopping it needs the "

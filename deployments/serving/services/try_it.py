@@ -77,8 +77,8 @@ def url_of(deployment: Deployment, revision: Revision) -> str:
 
 
 def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
-    """Raises Invalid unless the body is a JSON object within the limit, Unavailable without a
-    response.
+    """Send a request to a deployment. Raises Invalid unless the body is a JSON object within the limit,
+    Conflict without a revision to send it to, Unavailable without a response.
     """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)

@@ -1,4 +1,4 @@
-"""One chart of a value per minute."""
+"""The chart of a value per minute."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ _DEFAULT_DTYPE: Final = "bf16"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSize:
-    """0, "" and None mean not known. `weights_mib` and `attention` are known from files only, the latter unless
-    some layers have a state of another form. `kv_kib_per_token` is declared, at 16 bits.
+    """The size of a language model. 0, "" and None mean not known. `weights_mib` and `attention` are known from
+    files only, the latter unless some layers have a state of another form. `kv_kib_per_token` is declared,
+    at 16 bits.
     """
 
     parameters_millions: int = 0

@@ -49,7 +49,7 @@ def estimate_need(llm: Llm, size: DeclaredSize) -> Need | None:
 
 
 def model_of(size: DeclaredSize) -> LanguageModel:
-    """At DEFAULT_LOAD, with a context of at most the model's."""
+    """Return the model at DEFAULT_LOAD, with a context of at most the model's."""
     context = _DEFAULTS.context_tokens
     return LanguageModel(
         parameters_millions=size.parameters_millions,

@@ -191,8 +191,8 @@ def _measured_need(model: FileModel, instances: int, measured: Measured) -> Need
 
 
 def combine(first: Need, others: Sequence[tuple[str, Need]]) -> Need:
-    """All models in one process, so the runtime counts once. The sum of measurements is an estimate:
-    the models were not measured together.
+    """Add the needs of all models in one process, where the runtime counts once. The sum of measurements is an
+    estimate: the models were not measured together.
     """
     if not others:
         return first

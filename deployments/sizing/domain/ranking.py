@@ -30,7 +30,7 @@ _NOT_ISOLATED: Final = (ShareKind.SHARED, ShareKind.MPS)
 
 
 class RejectionReason(StrEnum):
-    """Why a choice is rejected."""
+    """The reasons for which a choice is rejected."""
 
     TOO_SMALL = "too-little-memory"
     NOT_HERE = "not-on-this-cluster"

@@ -1,4 +1,4 @@
-"""Who gets answers at an address, as a spec states it and as a change alters it."""
+"""The callers that get answers at an address, as a spec states it and as a change alters it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings a cluster supports: why one is off, before anyone chooses it."""
+"""The settings that a cluster supports: why one is off, before anyone chooses it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
 
 
 def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, str]:
-    """Why settings are off with that engine and autoscaler: "path" or "path=value" -> the reason.
+    """Return why settings are off with that engine and autoscaler: "path" or "path=value" -> the reason.
 
     Reasons of the engine come before those of the cluster: no installation changes them.
     """

@@ -106,7 +106,7 @@ def names_for(engine: str) -> frozenset[str]:
 
 
 def problem_with(env: Iterable[tuple[str, str]], engine: str) -> str:
-    """Why the first refused variable is refused; empty when there is none."""
+    """Say why the first refused variable is refused. Empty when there is none."""
     variables = list(env)
     if len(variables) > MAX_VARIABLES:
         return f"Set at most {MAX_VARIABLES} variables."

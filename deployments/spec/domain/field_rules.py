@@ -82,7 +82,9 @@ def check_tokens_per_step(tokens: int) -> int:
 
 
 def check_termination_grace(seconds: int) -> int:
-    """0 in a stored spec: requested before it was a setting."""
+    """Check the termination grace in seconds. 0 stands in specs that were stored before it was a setting.
+    Raises ValueError.
+    """
     if seconds and not 20 <= seconds <= 3600:
         raise ValueError("not a termination grace")
     return seconds

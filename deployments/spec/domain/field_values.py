@@ -93,7 +93,7 @@ def _labels(path: str) -> list[str]:
 
 
 def _steps(path: str) -> Iterator[tuple[str, definitions.FieldDefinition | None]]:
-    """Each part of the path with what defines it."""
+    """Yield each part of the path with what defines it."""
     model: type[BaseModel] = ServingSpec
     for name in path.split("."):
         definition = definitions.fields_of(model).get(name)

@@ -25,7 +25,7 @@ def workload_name(deployment: str, number: int) -> str:
 
 
 def longest_name(namespace: str) -> int:
-    """How long a deployment's name may be in this namespace."""
+    """Return the longest length that a deployment's name may have in this namespace."""
     suffix = len(f"-r{_HIGHEST_REVISION}")
     return min(LONGEST_NAME, LONGEST_LABEL - suffix - len(f"-predictor-{namespace}"))
 

@@ -1,4 +1,4 @@
-"""How Triton runs a model: batching, instances and precision; and the models beside it."""
+"""Settings of a model in Triton: batching, instances and precision; and the models beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes take pods, as text: labels that a node must have ("name=value, name=value"), taints that pods
+"""The nodes that take pods, as text: labels that a node must have ("name=value, name=value"), taints that pods
 tolerate, as kubectl writes taints ("key=value:Effect, key:Effect"), and instance types ("name, name").
 """
 
@@ -68,7 +68,7 @@ def normalized_types(text: str) -> str:
 
 
 def split_taints(text: str) -> tuple[str, ...]:
-    """Each taint once, sorted. Raises ValueError for what is none."""
+    """Return each taint once, sorted. Raises ValueError for what is none, and for too many."""
     taints = sorted({part.strip() for part in text.split(",") if part.strip()})
     if len(taints) > _MOST_ENTRIES or any(not _TAINT.fullmatch(taint) for taint in taints):
         raise ValueError("not taints")

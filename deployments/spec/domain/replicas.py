@@ -36,7 +36,7 @@ def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
 
 
 def range_of(scale: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Its fewest and most replicas; None where nothing is scaled."""
+    """Return the fewest and most replicas of a scaling. None where nothing is scaled."""
     return (int(scale["min_replicas"]), int(scale["max_replicas"])) if scale else None
 
 

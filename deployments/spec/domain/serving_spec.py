@@ -268,7 +268,7 @@ class ServingSpec(Definition):
 
     @property
     def floor_replicas(self) -> int:
-        """How few may run while all is well."""
+        """The fewest replicas that may run while all is well."""
         return 0 if self.scaling.can_scale_to_zero else self.min_replicas
 
     @property

@@ -1,4 +1,4 @@
-"""How Triton queues requests and forms batches, beyond dynamic batching itself."""
+"""Settings of Triton for queueing requests and forming batches, beyond dynamic batching itself."""
 
 from __future__ import annotations
 

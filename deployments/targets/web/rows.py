@@ -1,4 +1,4 @@
-"""How a target is written on its page."""
+"""The text of a target on its page."""
 
 from __future__ import annotations
 

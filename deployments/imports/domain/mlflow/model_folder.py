@@ -121,7 +121,9 @@ def _pytorch(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
 
 
 def _transformers(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """One folder as save_pretrained writes it: MLflow keeps the tokenizer apart from the model."""
+    """Put the model and its tokenizer into one folder, as save_pretrained writes it: MLflow keeps them apart.
+    Raises SourceRefused for a model that was logged without weights.
+    """
     if "model_binary" not in options:
         source = options.get("source_model_name", "the hub")
         raise SourceRefused(

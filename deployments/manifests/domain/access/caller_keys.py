@@ -40,7 +40,7 @@ def keys_in(route: Mapping[str, Any] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the gateway does not follow a policy, as it reports."""
+    """The reason that the gateway reports for not following a policy."""
 
     kind: str
     message: str

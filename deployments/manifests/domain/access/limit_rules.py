@@ -62,7 +62,9 @@ def rules_of(
 def rules_needed(
     by_client: Mapping[str, int | None], pausable: Collection[str], *, are_numbered: bool
 ) -> int:
-    """At most, whichever of `pausable` are paused; a caller that may be paused needs no limit of requests."""
+    """Return the number of rules that are needed at most, whichever of `pausable` are paused. A caller that may
+    be paused needs no limit of requests.
+    """
     limited = {name for name, limit in by_client.items() if limit is not None} | set(pausable)
     if len(limited) <= MOST_RULES:
         return len(limited)
@@ -74,7 +76,7 @@ def rules_needed(
 def _shared(
     by_client: Mapping[str, ClientLimit], *, are_numbered: bool
 ) -> Iterator[tuple[ClientLimit, str, Sequence[str]]]:
-    """Each limit with a pattern of callers that have it, in the order in which they matter."""
+    """Yield each limit with a pattern of callers that have it, in the order in which they matter."""
     by_limit: dict[ClientLimit, list[str]] = {}
     for name, limit in sorted(by_client.items()):
         is_paused = limit.is_paused or limit.requests_per_minute is None

@@ -1,4 +1,4 @@
-"""Whom network policies name: namespaces and blocks of addresses."""
+"""The peers that network policies name: namespaces and blocks of addresses."""
 
 from __future__ import annotations
 

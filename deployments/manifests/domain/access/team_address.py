@@ -1,4 +1,4 @@
-"""One address for the language models of a team, at Envoy Gateway: pure.
+"""The one address of a team's language models at Envoy Gateway. Pure functions.
 
 A request is checked twice. The first route, which has no model and no backend, checks the keys of all members;
 its script reads the model, refuses keys of other models, and sets the header by which Envoy then chooses the
@@ -71,8 +71,8 @@ def _lua(context: ManifestContext, members: Sequence[Member]) -> dict[str, str]:
 
 
 def _route(context: ManifestContext) -> Manifest:
-    """All paths of the address, for requests that no model has a route for yet. The script answers those that
-    never get one.
+    """Return the route of all paths of the address, for requests that no model has a route for yet. The script
+    answers those that never get one.
     """
     parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     paths = [{"type": "Exact", "value": path} for path in route_paths.team_paths(context.namespace)]

@@ -39,7 +39,7 @@ def hours_per_week(hours: OfficeHours) -> Decimal:
 
 
 def _weekdays(text: str) -> set[int]:
-    """0 is Sunday, and so is 7; a range may go past Saturday."""
+    """Parse days of the week. 0 is Sunday, and so is 7; a range may go past Saturday."""
     if text == "*":
         return set(range(_WEEK))
     days: set[int] = set()

@@ -69,8 +69,9 @@ def _with_settings(
     models: Sequence[tuple[str, str, Signature, Tuning]],
     golden: Sequence[WarmUpSample],
 ) -> ServingFiles:
-    """One name for all models of the process, because Triton takes one. A model with default settings
-    has no configuration of that name, so Triton loads its config.pbtxt.
+    """Return the files with the settings' configurations. All of them have one name in the process, because
+    Triton takes one. A model with default settings has no configuration of that name, so Triton loads its
+    config.pbtxt.
     """
     texts = {
         (root, model): triton_config.render(

@@ -58,6 +58,8 @@ def container(
 
 
 def record_of(served: ServedRevision) -> str:
-    """Sorted by path. Empty when nothing is recorded, which the check refuses."""
+    """Return the recorded digests as `sha256sum` writes them, sorted by path. Empty when nothing is recorded,
+    which the check refuses.
+    """
     files = sorted(served.files, key=lambda file: file.path)
     return "".join(f"{file.sha256}  {file.path}\n" for file in files)

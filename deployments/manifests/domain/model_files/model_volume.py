@@ -129,7 +129,7 @@ def _is_settings(path: str) -> bool:
 
 
 def _settings_of(served: ServedRevision, sources: list[tuple[str, str]]) -> str:
-    """Each recorded configuration of the revision with its address in the bucket."""
+    """List each recorded configuration of the revision with its address in the bucket, one a line."""
     roots = {path.removeprefix(triton_args.MODELS).lstrip("/"): uri for uri, path in sources}
     lines = []
     for file in sorted(served.files, key=lambda file: file.path):

@@ -24,11 +24,13 @@ class Artifact(Protocol):
         """Bytes by path."""
 
     def read(self, path: str, start: int, count: int) -> bytes:
-        """Raises KeyError for a path that is not in `sizes`."""
+        """Read a range of a file. Raises KeyError for a path that is not in `sizes`."""
 
 
 class RememberingArtifact:
-    """Another artifact, of which the same range is read once. For a few small reads: all of them are kept."""
+    """An artifact that reads the same range of another one only once. For a few small reads: all of them are
+    kept.
+    """
 
     def __init__(self, artifact: Artifact) -> None:
         self.sizes = artifact.sizes

@@ -80,7 +80,9 @@ def _kind_of_arrays(names: list[str]) -> str:
 
 
 def _end_record(tail: bytes) -> int:
-    """Its position, or -1. Its comment ends with the file, and may contain the magic number itself."""
+    """Return the position of the end record, or -1. Its comment ends with the file, and may contain the magic
+    number itself.
+    """
     at = tail.rfind(b"PK\x05\x06")
     while at >= 0:
         rest = len(tail) - at - _END.size

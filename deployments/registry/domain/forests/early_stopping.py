@@ -1,4 +1,4 @@
-"""Which rounds of an XGBoost model are served: the rounds that the user's own call predicts with.
+"""The rounds of an XGBoost model that are served: those that the user's own call predicts with.
 
 The wrappers for scikit-learn (XGBClassifier, XGBRegressor, XGBRanker) stop at the attribute `best_iteration`;
 `Booster.predict` uses all rounds unless it is called with a range. A file says which of the two saved it: the

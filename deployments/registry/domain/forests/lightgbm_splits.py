@@ -35,7 +35,9 @@ _ZERO_FIX: Final = (
 
 
 def check(path: str) -> None:
-    """Raises NotServable for splits that Treelite, and so Triton's FIL backend, answers otherwise."""
+    """Check the splits of a file. Raises NotServable for those that Treelite, and so Triton's FIL backend,
+    answers otherwise.
+    """
     counts: dict[int, int] = defaultdict(int)
     for line in _lines(path, "decision_type="):
         for kind in _integers(line):
@@ -154,7 +156,7 @@ def _lines(path: str, start: str) -> Iterator[str]:
 
 
 def _integers(line: str) -> list[int]:
-    """Raises NotServable."""
+    """Parse the integers of a line. Raises NotServable."""
     try:
         return [int(value) for value in line.split()]
     except ValueError:

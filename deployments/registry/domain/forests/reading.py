@@ -200,7 +200,7 @@ def _load(path: str, kind: str) -> Any:
 
 
 def _checkpoint(path: str) -> Any:
-    """Its nodes are taken as they are stored, so each tree is checked to be one."""
+    """Load a checkpoint of Treelite. Its nodes are taken as they are stored, so each tree is checked to be one."""
     model = treelite.Model.deserialize(path)
     for number in range(model.num_tree):
         _require_tree(model.get_tree_accessor(number))

@@ -1,6 +1,5 @@
-"""All formats, in the order in which they are tried, and the detection of an artifact's.
-
-The content decides, never the name alone.
+"""The formats, in the order in which they are tried, and the detection of an artifact's. The content decides,
+never the name alone.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class Detected:
     main: str
 
     def describe_refusal(self, name: str) -> str:
-        """Why the artifact of this name is not accepted, with the fix."""
+        """Say why the artifact of this name is not accepted, with the fix."""
         subject = name
         if self.format.is_about_one_file and PurePosixPath(self.main).name != name:
             subject = f"{printable(self.main)} in {name}"
@@ -102,7 +101,9 @@ class Detected:
 
 
 def detect(artifact: Artifact) -> Detected:
-    """Reads the first HEAD_BYTES bytes of a few files, each once for all formats."""
+    """Detect the format of an artifact. Reads the first HEAD_BYTES bytes of a few files, each once for all
+    formats.
+    """
     remembering = RememberingArtifact(artifact)
     for kind in FORMATS:
         main = kind.detect(remembering)
@@ -112,7 +113,7 @@ def detect(artifact: Artifact) -> Detected:
 
 
 def by_key(key: str) -> Format:
-    """Raises KeyError."""
+    """Return the format with the key. Raises KeyError."""
     return _BY_KEY[key]
 
 

@@ -60,7 +60,7 @@ def inspection(
 
 
 def require(context: Context, what: str) -> None:
-    """Raises NeedsDeclaration where nothing is declared; `what` is what the file says."""
+    """Require declared inputs and outputs. Raises NeedsDeclaration without them; `what` is what the file says."""
     if not context.inputs or not context.outputs:
         raise NeedsDeclaration(
             f"{what} Declare inputs and outputs with type and dimensions, and it is verified again."

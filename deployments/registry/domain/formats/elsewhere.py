@@ -54,7 +54,7 @@ def _is_catboost(head: bytes, _: str) -> bool:
 
 
 def _has_gguf(artifact: Artifact) -> str | None:
-    """One file, or one of a folder, such as of a repository with several quantisations."""
+    """Detect a file in GGUF, alone or in a folder, such as of a repository with several quantisations."""
     names = list(artifact.sizes)
     if len(names) > 1:
         names = [path for path in names if path.lower().endswith(".gguf")][:1]
@@ -62,7 +62,7 @@ def _has_gguf(artifact: Artifact) -> str | None:
 
 
 def _folder_with(*names: str) -> Callable[[Artifact], str | None]:
-    """Detects a folder that has a file of one of the names at its top."""
+    """Return a detector of folders that have a file of one of the names at their top."""
 
     def detect(artifact: Artifact) -> str | None:
         tops = _at_top(artifact)

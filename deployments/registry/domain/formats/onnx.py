@@ -42,7 +42,7 @@ def graphs_of(artifact: Artifact) -> list[str]:
 
 
 def _detect(artifact: Artifact) -> str | None:
-    """One file, or a folder with one graph beside the files of its weights."""
+    """Detect one file, or a folder with one graph beside the files of its weights."""
     if len(artifact.sizes) == 1:
         path = next(iter(artifact.sizes))
         return path if may_be_onnx(head_of(artifact, path)) else None

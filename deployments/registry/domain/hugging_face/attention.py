@@ -50,7 +50,7 @@ class AttentionShape:
 
 
 def read(text: TextConfig, architecture: str, path: str) -> AttentionShape:
-    """Raises NotServable for values that no model has."""
+    """Read the sizes of the attention. Raises NotServable for values that no model has."""
     layers, heads = (read_number(text, names, path) for names in (_LAYERS, _HEADS))
     kv_heads, head_size, vectors = _cache(text, heads, path)
     cached_layers = _cached_layers(text, architecture, layers, path)

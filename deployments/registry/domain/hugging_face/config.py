@@ -54,7 +54,7 @@ class ModelConfig:
 
 
 def read(artifact: Artifact, path: str) -> ModelConfig:
-    """Raises NotServable."""
+    """Read the config.json of a model. Raises NotServable."""
     data = read_object(artifact, path)
     architecture = _architecture(data, path)
     text = text_config.find(data, architecture)

@@ -68,7 +68,7 @@ def _without_index(names: list[str]) -> list[str]:
 
 
 def _require_all_shards(names: Iterable[str]) -> None:
-    """Nothing but their names says how many shards there are."""
+    """Require all shards. Nothing but their names says how many there are. Raises NotServable."""
     shards = [match for name in names if (match := _SHARD.fullmatch(name))]
     known = {match[0] for match in shards}
     for match in shards:

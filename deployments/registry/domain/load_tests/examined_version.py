@@ -14,8 +14,8 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedVersion:
-    """Each field is the column of a version of that name. Signature, scan, objects and checks are JSON, which
-    their own classes read.
+    """The columns of an examined version; each field has the name of its column. Signature, scan, objects and
+    checks are JSON, which their own classes read.
     """
 
     format: str
@@ -47,5 +47,5 @@ class ExaminedVersion:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ExaminedVersion:
-        """Raises TypeError for other columns."""
+        """Read the stored columns. Raises TypeError for others."""
         return cls(**raw)

@@ -67,7 +67,7 @@ class LoadTest:
 
 
 def from_json(data: Mapping[str, Any]) -> LoadTest:
-    """Raises TypeError, KeyError or ValueError for another form."""
+    """Read a load test. Raises TypeError, KeyError or ValueError for another form."""
     outputs = tuple(
         {"name": str(o["name"]), "datatype": str(o["datatype"]), "shape": [*map(int, o["shape"])]}
         for o in data.get("outputs", ())

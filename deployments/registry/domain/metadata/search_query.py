@@ -61,7 +61,7 @@ class SearchQuery:
 
 
 def parse(text: str) -> SearchQuery:
-    """At most MAX_TERMS terms; what is no reference and no condition is a word."""
+    """Parse at most MAX_TERMS terms. A term that is no reference, condition or label is a word."""
     words, references, conditions, labels = [], [], [], []
     for term in _SPACES.sub(r"\1", text.replace("\x00", " ")).split()[:MAX_TERMS]:
         if reference := _reference(term):

@@ -136,7 +136,7 @@ def metric_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """One value by name, in the order in which it is shown: metrics, texts, labels."""
+    """Return the values by name, in the order in which they are shown: metrics, texts, sizes, labels."""
     texts = {key: metadata[key] for key in TEXTS if key in metadata}
     sizes = {key: metadata[key] for key in SIZES if key in metadata}
     labels = {f"label {key}": value or "yes" for key, value in labels_of(metadata).items()}

@@ -53,7 +53,7 @@ class Graph:
 
 
 def read(file: IO[bytes]) -> Graph:
-    """Raises NotServable."""
+    """Read the graph from its XML. Raises NotServable."""
     collector = _Collector()
     parser = expat.ParserCreate()
     parser.StartElementHandler = collector.start

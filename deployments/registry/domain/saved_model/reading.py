@@ -122,7 +122,9 @@ def _signature(graph: Message) -> Message:
 
 
 def _tensors(signature: Message, number: int) -> tuple[TensorFact, ...]:
-    """Sorted by name: a map has no order."""
+    """Return the tensors of a signature, sorted by name because a map has no order. Raises NotServable for too
+    many.
+    """
     rows = dict(signature.entries(number))
     if len(rows) > _MAX_TENSORS:
         raise NotServable(f"{SIGNATURE} has {len(rows):,} tensors; the limit is {_MAX_TENSORS:,}.")

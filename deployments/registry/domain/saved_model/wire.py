@@ -20,7 +20,7 @@ class Malformed(ValueError):
 
 @dataclass(slots=True)
 class Budget:
-    """How many fields may be read, of all messages of a file together."""
+    """The number of fields that may still be read, of all messages of a file together."""
 
     fields: int = 5_000_000
 

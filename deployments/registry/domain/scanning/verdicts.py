@@ -121,7 +121,7 @@ class ScanReport:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """At most _MAX_FILES files, those with findings first."""
+        """Return the column, with at most _MAX_FILES files, those with findings first."""
         first = sorted(self.files, key=lambda scan: scan.outcome not in BLOCKING)[:_MAX_FILES]
         return {
             "at": self.at.isoformat(),

@@ -1,4 +1,4 @@
-"""One form for configurations that mean the same to Triton, so that they can be compared."""
+"""The canonical form of configurations that mean the same to Triton, so that they can be compared."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _describe(paths: list[Path], theirs: Any, ours: Any) -> Iterator[tuple[Path,
 
 
 def _place(problem: Problem, path: Path, places: Mapping[Path, tuple[int, int]]) -> Problem:
-    """At the path, or at the nearest part around it that the text has."""
+    """Set the problem's place to that of the path, or of the nearest part around it that the text has."""
     while path and path not in places:
         path = path[:-1]
     line, column = places.get(path, (0, 0))

@@ -19,7 +19,7 @@ _Shape = tuple[str, tuple[int, ...]]
 
 
 def check(ensemble: RepositoryModel, models: Mapping[str, RepositoryModel]) -> None:
-    """Raises NotServable for the first problem."""
+    """Check an ensemble. Raises NotServable for the first problem."""
     problem = next(_problems(ensemble, models), "")
     if problem:
         raise NotServable(f"Ensemble {ensemble.name}: {problem}")
@@ -31,7 +31,7 @@ def used_by(ensemble: RepositoryModel) -> list[str]:
 
 
 def check_nesting(models: Mapping[str, RepositoryModel]) -> None:
-    """Raises NotServable for an ensemble that contains itself."""
+    """Check that no ensemble contains itself. Raises NotServable."""
     nested = {name: set(used_by(model)) for name, model in models.items() if model.is_ensemble}
     while nested:
         leaves = [name for name, parts in nested.items() if not parts & nested.keys()]

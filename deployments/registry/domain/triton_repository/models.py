@@ -1,4 +1,4 @@
-"""One model of a repository: its configuration and the files that it names, checked together."""
+"""A model of a repository: its configuration and the files that it names, checked together."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RepositoryModel:
 
 
 def read(artifact: Artifact, folder: ModelFolder, name: str) -> RepositoryModel:
-    """Raises NotServable, whose message names the model."""
+    """Read a model. Raises NotServable, whose message names the model."""
     try:
         return _read(artifact, folder, name)
     except NotServable as problem:

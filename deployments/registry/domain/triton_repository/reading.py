@@ -85,7 +85,7 @@ def _main(by_name: Mapping[str, RepositoryModel], served_name: str) -> Repositor
 
 
 def _uses(model: RepositoryModel, by_name: Mapping[str, RepositoryModel]) -> set[str]:
-    """Other models that its steps or its code name."""
+    """Return the other models that the model's steps or its code name."""
     names = set(ensembles.used_by(model) if model.is_ensemble else model.names)
     return (names & by_name.keys()) - {model.name}
 

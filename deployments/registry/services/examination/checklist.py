@@ -32,11 +32,11 @@ STEPS: Final = (
 
 
 class LeaseLost(Exception):
-    """Another worker claimed the row, or the verification was stopped. End without writing."""
+    """The lease was lost: another worker claimed the row, or the verification was stopped. End without writing."""
 
 
 class Checklist:
-    """Holds the lease as long as steps are reported."""
+    """The checklist of a verification. It holds the lease as long as steps are reported."""
 
     def __init__(
         self, version_id: int, lease: Lease, earlier: Sequence[Mapping[str, Any]] = ()

@@ -128,7 +128,7 @@ def conclude(
 
 
 def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str:
-    """Why a model that was not loaded, or gave no answer, may serve all the same; empty if it cannot."""
+    """Say why a model that was not loaded, or gave no answer, may serve all the same. Empty if it cannot."""
     if result.outcome == LoadOutcome.NOT_LOADED and _NO_MODULE in cause:
         fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
         return f"did not load here: {cause}. {fix}"
@@ -144,8 +144,8 @@ def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str
 def _check_answer(
     result: LoadTest, signature: Signature, sample: Sample | None, checklist: Checklist
 ) -> None:
-    """Another score than that of the user's own library is refused; a runtime that answers another shape than
-    the declared one serves the model, so that is a warning.
+    """Check the answer. Another score than that of the user's own library is refused. A runtime that answers
+    another shape than the declared one serves the model, so that is a warning.
     """
     has_scores = sample is not None and bool(result.sample_answers)
     if sample is not None and has_scores:

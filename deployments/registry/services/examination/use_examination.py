@@ -43,7 +43,9 @@ class UseExamination:
 def examine(
     version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checklist, *, can_run: bool
 ) -> UseExamination:
-    """Raises FileRefused if no GPU has enough memory, and LeaseLost. `can_run`: the runtime loaded it."""
+    """Decide the batching and estimate the memory. `can_run` says whether the runtime loaded the model. Raises
+    FileRefused if no GPU has enough memory, and LeaseLost.
+    """
     declaration = declarations.from_json(version.declared)
     signature = _decide_batching(path, facts, declaration, checklist, can_run=can_run)
     return _estimate_memory(path, facts, signature, declaration, checklist)

@@ -49,7 +49,7 @@ class ExaminationResult:
 
 
 def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
-    """Raises FileRefused, ReaderDied and gateway errors; the caller retries after the latter."""
+    """Examine a version. Raises FileRefused, ReaderDied and gateway errors; the caller retries after the latter."""
     result = ExaminationResult()
     files, artifact = _open(version, checklist)
     if archive_unpacking.unpack_if_archive(version, artifact, checklist):
@@ -92,7 +92,7 @@ def _inspect(
     result: ExaminationResult,
     checklist: Checklist,
 ) -> Inspection:
-    """Raises FileRefused, ReaderDied, and NeedsDeclaration."""
+    """Read the artifact by its format. Raises FileRefused, ReaderDied, and NeedsDeclaration."""
     if detected.format.reading is not None:
         return format_examination.examine(
             version,

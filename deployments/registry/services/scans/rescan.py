@@ -49,7 +49,7 @@ def pending() -> QuerySet[ModelVersion]:
 
 
 def sweep(*, limit: int = 50) -> int:
-    """How many versions were scanned."""
+    """Scan versions that wait for it, and return how many were scanned."""
     if ModelVersion.objects.filter(state=VersionState.VERIFYING).exists():
         return 0
     until, done = clock.now() + _TIME_BUDGET, 0

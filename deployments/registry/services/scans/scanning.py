@@ -58,8 +58,8 @@ def unreadable(path: str, problem: str, *, scanner: str = rules.NAME) -> FileSca
 
 
 def _scan_some(request: ScanRequest, paths: Sequence[str]) -> list[FileScan]:
-    """When the process dies each file has one of its own, then each scanner: the verdict names the file and
-    the scanner that failed, and the others still say what they find.
+    """Scan files in one process. If it dies, each file has one of its own, then each scanner: the verdict names
+    the file and the scanner that failed, and the others still say what they find.
     """
     rows, failure = _run(request, paths)
     if not failure:
