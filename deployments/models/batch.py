@@ -16,7 +16,7 @@ _GONE = ("rejected", "canceled")
 
 
 class BatchJob(Leased):
-    """`state` is one of deployments.batch.domain.states, which its transitions alone write."""
+    """A batch job. `state` is one of deployments.batch.domain.states, which its transitions alone write."""
 
     PLANNING: Final = "planning"
     STOPPING: Final = "stopping"

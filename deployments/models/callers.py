@@ -143,8 +143,8 @@ class CallerKey(models.Model):
 
     @property
     def hint(self) -> str:
-        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all; the value of
-        the claim, of tokens.
+        """The recognisable part of a key: `slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters
+        are those of all; the value of the claim, of tokens.
         """
         if self.token_issuer_id is not None:
             return self.claim_value

@@ -66,7 +66,9 @@ CENTRE: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`floor`: smaller values count as this much, in the unit of `value`."""
+    """A metric that is compared with a baseline. Values below `floor`, which is in the unit of `value`, count
+    as `floor`.
+    """
 
     label: str
     floor: float
@@ -76,7 +78,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`low` and `high`: the range of the baseline at this hour. `side` is 1 above, -1 below and 0 within."""
+    """A value next to its baseline. `low` and `high` are the range of the baseline at this hour. `side` is 1
+    above, -1 below and 0 within.
+    """
 
     value: float
     low: float

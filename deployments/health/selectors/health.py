@@ -20,7 +20,7 @@ from deployments.states import HealthVerdict
 
 @dataclass(frozen=True, slots=True)
 class MetricView:
-    """`value`, `low` and `high` in the metric's unit; None is not known."""
+    """A metric as it is shown. `value`, `low` and `high` are in the metric's unit; None means not known."""
 
     metric: BaselineMetric
     label: str

@@ -21,7 +21,7 @@ _LEAST_OBSERVED_MS: Final = 1_800_000
 
 @dataclass(frozen=True, slots=True)
 class DeploymentTraffic:
-    """`history` as `baseline.compare` has it."""
+    """The traffic of a deployment now and before. `history` as `baseline.compare` takes it."""
 
     now: Traffic | None
     history: Sequence[Traffic | None]

@@ -19,7 +19,9 @@ _CHUNK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class JudgedDays:
-    """`judged` counts the days since the promotion that are done; `recorded` are to be stored with them."""
+    """The verdicts of whole days. `judged` counts the days since the promotion that are done; `recorded` are to
+    be stored with them.
+    """
 
     judged: int
     verdicts: Mapping[Kind, DayVerdict]

@@ -34,7 +34,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """`is_alert`: people are notified of it."""
+    """A line of the history to write. `is_alert`: people are notified of it."""
 
     kind: HealthCheckKind
     verdict: HealthVerdict

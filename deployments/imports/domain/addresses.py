@@ -79,7 +79,7 @@ Place = BucketAddress | RegisteredModel | HubRepository | UrlAddress
 
 @dataclass(frozen=True, slots=True)
 class SourceAddress:
-    """`shown` has no credentials. `place` of a URL may have them in its query."""
+    """The address of a model to import. `shown` has no credentials. `place` of a URL may have them in its query."""
 
     kind: ImportKind
     shown: str

@@ -69,8 +69,9 @@ class _Target:
 
 @dataclass(slots=True)
 class RemoteFiles:
-    """`private_hosts` may be inside the network; HTTP without TLS is for these only. `headers` go to
-    `origin` alone, never to where it redirects. `read_seconds` is the longest silence of a server.
+    """A client for files of HTTP servers. `private_hosts` may be inside the network; HTTP without TLS is for
+    these only. `headers` go to `origin` alone, never to where it redirects. `read_seconds` is the longest
+    silence of a server.
     """
 
     private_hosts: Collection[str] = ()

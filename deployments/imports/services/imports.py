@@ -49,8 +49,8 @@ STARTED = register("import.started", "started an import into")
 
 @dataclass(frozen=True, slots=True)
 class ImportDraft:
-    """`address` as in deployments/imports/domain/addresses.py; `server` names the MLflow server, where there
-    are several. What is entered here goes before what the source says.
+    """A request to import. `address` as in deployments/imports/domain/addresses.py; `server` names the MLflow
+    server, where there are several. What is entered here goes before what the source says.
     """
 
     address: str

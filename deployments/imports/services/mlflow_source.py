@@ -34,7 +34,7 @@ def choose_server(place: RegisteredModel, name: str) -> str:
 
 
 class MlflowSource:
-    """`facts` are those of the listing, empty before it."""
+    """A model version of an MLflow server as a source. `facts` are those of the listing, empty before it."""
 
     def __init__(
         self,

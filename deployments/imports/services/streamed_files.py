@@ -31,7 +31,9 @@ def part_bytes(size_bytes: int) -> int:
 
 
 def copy(file: ArtifactFile, origin: ImportedFile, open_from: Open, progress: Progress) -> None:
-    """`open_from` opens the body at a byte. Raises SourceChanged if the file is not the listed one."""
+    """Copy the missing parts of a file into the store. `open_from` opens the body at a byte. Raises
+    SourceChanged if the file is not the listed one.
+    """
     file_uploads.open_upload(file, with_part_checksums=False)
     state = file_uploads.parts_state(file)
     # What the server has now cannot be compared with what was stored before: copy the whole file.

@@ -46,8 +46,8 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """`problem`: why the cluster could not be read; empty if it was. `refused` are namespaces that stay
-    another installation's, with the reason.
+    """The changes to make on one cluster. `problem` says why it could not be read; empty if it was. `refused`
+    are namespaces that stay another installation's, with the reason.
     """
 
     effects: Sequence[Effects]

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`kind` is "same", "added", "removed" or "gap" (unchanged lines left out)."""
+    """A line of a diff. `kind` is "same", "added", "removed" or "gap" (unchanged lines left out)."""
 
     kind: str
     text: str

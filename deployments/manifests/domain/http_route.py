@@ -73,7 +73,7 @@ class Backend:
 def backend_for(
     number: int, spec: ServingSpec, weight: int, *, model: str, mirror: int = 0
 ) -> Backend:
-    """`model` is the name of the revision's own model."""
+    """Return the backend of a revision. `model` is the name of the revision's own model."""
     return Backend(
         number=number,
         engine=spec.engine,

@@ -71,7 +71,7 @@ def _parallelism(llm: Llm) -> dict[str, int]:
 
 
 def _options(served: ServedRevision, llm: Llm) -> list[str]:
-    """vLLM's arguments beside those of the preset. Presets for one node read parallelism.tensor from
+    """Return vLLM's arguments beside those of the preset. Presets for one node read parallelism.tensor from
     KServe 0.20 only, and parallelism.data not at all; those for several nodes read both.
     """
     parallel = vllm.parallel_args(llm) if llm.nodes == 1 else []

@@ -96,7 +96,7 @@ class AdditionalModelFiles:
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """`path` is relative to Triton's repository in the pod."""
+    """A file that Triton serves. `path` is relative to Triton's repository in the pod."""
 
     path: str
     sha256: str

@@ -102,7 +102,9 @@ def progress_seconds(served: ServedRevision) -> int:
 
 
 def _language_start_seconds(parameters_millions: int) -> int:
-    """vLLM downloads the weights after the container has started, then loads them."""
+    """Return the seconds until a language model serves: vLLM downloads the weights after the container has
+    started, then loads them.
+    """
     if not parameters_millions:
         return _LLM_START_SECONDS
     mib = parameters_millions * _MIB_PER_MILLION_PARAMETERS

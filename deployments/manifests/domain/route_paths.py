@@ -64,7 +64,7 @@ POOL: Final = {"group": "inference.networking.k8s.io", "kind": "InferencePool"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerPath:
-    """`is_prefix`: with everything below it."""
+    """A path of a server. `is_prefix`: with everything below it."""
 
     value: str
     is_prefix: bool = False
@@ -83,7 +83,9 @@ class Api:
 
 
 def api_of(spec: ServingSpec, model: str) -> Api:
-    """`model` is the revision's own; those of multi-model serving answer too."""
+    """Return the paths of a revision's server. `model` is the revision's own; those of multi-model serving
+    answer too.
+    """
     if spec.engine not in serving_spec.OPENAI_ENGINES:
         return Api((model, *(additional.model for additional in spec.additional_models)))
     return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.split_nodes > 1 else ()))

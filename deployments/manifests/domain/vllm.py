@@ -1,4 +1,4 @@
-"""vLLM's OpenAI server under KServe, with Hugging Face weights; over several nodes with workers."""
+"""Manifests of vLLM's OpenAI server under KServe, with Hugging Face weights; over several nodes with workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parallel_args(llm: Llm) -> list[str]:
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """vLLM's arguments on GPUs, without the model's path and parallelism, which the caller adds."""
+    """Return vLLM's arguments on GPUs, without the model's path and parallelism, which the caller adds."""
     args = [
         f"--dtype={vllm_neuron.DTYPES[spec.precision]}",
         f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",

@@ -68,7 +68,7 @@ def _text_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str]) -> None:
-    """`lead` precedes the first line: the indentation, or the dash of a list item."""
+    """Append a map. `lead` precedes the first line: the indentation, or the dash of a list item."""
     if not value:
         raise _Unsupported
     for key in sorted(value):

@@ -93,7 +93,7 @@ def issuers() -> list[Issuer]:
 
 
 def principals(deployment: Deployment) -> list[str]:
-    """`issuer/client` of each signed key that works now, sorted: all that a gateway may let through."""
+    """Return `issuer/client` of each signed key that works now, sorted: all that a gateway may let through."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), signing_key__isnull=False
     ).select_related("consumer", "signing_key")
@@ -101,7 +101,7 @@ def principals(deployment: Deployment) -> list[str]:
 
 
 def callers_of(deployment: Deployment, issuer: str) -> Callers:
-    """`issuer` as above."""
+    """Return the callers of a deployment. `issuer` names the token issuer; empty for keys."""
     secret = caller_keys.secret_name(deployment.name)
     if not issuer:
         return Callers(secret)

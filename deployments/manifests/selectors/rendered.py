@@ -37,8 +37,8 @@ from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
 @dataclass(frozen=True, slots=True)
 class RenderedRevision:
-    """`additional` are the versions of multi-model serving, in the order of the spec; `files` are
-    the objects that must be in the bucket; `manifests` are all objects but the Secret.
+    """A revision with its manifests. `additional` are the versions of multi-model serving, in the order of the
+    spec; `files` are the objects that must be in the bucket; `manifests` are all objects but the Secret.
     """
 
     context: ManifestContext

@@ -82,8 +82,8 @@ def context_for(
     policy: ServingPolicy,
     capabilities: Capabilities,
 ) -> ManifestContext:
-    """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
-    read.
+    """Return the context of a deployment's manifests. `cluster` is fleet's row or its ClusterInfo: kind,
+    gateway_namespace and gateway_name are read.
     """
     used = policy_in_force(policy)
     return ManifestContext(
@@ -140,7 +140,9 @@ def served_revision_for(
     additional: Sequence[ModelVersion],
     files: ServingFiles,
 ) -> ServedRevision:
-    """`additional` and `files` as `additional_versions` and `files_for` return them."""
+    """Return the input of a revision's manifests. `additional` and `files` as `additional_versions` and
+    `files_for` return them.
+    """
     return ServedRevision(
         number=number,
         model_name=version.model.name,

@@ -120,7 +120,9 @@ def _size_of(version: ModelVersion) -> DeclaredSize:
 
 
 def _require_same(llm: Llm, own: Mapping[str, str], message: str) -> None:
-    """`own` are the values of the version by path."""
+    """Require that weights named in the request are those of the version. `own` are its values by path. Raises
+    Rejected.
+    """
     requested = {"llm.hugging_face_id": llm.hugging_face_id, "llm.artifact": llm.artifact}
     problems = {name: message for name, value in requested.items() if value and value != own[name]}
     if problems:

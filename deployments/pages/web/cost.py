@@ -25,7 +25,7 @@ _CHARTED = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CostTile:
-    """`unit_price`: shown instead of an amount."""
+    """A tile with a cost. `unit_price` is shown instead of an amount."""
 
     title: str
     amount: Decimal | None

@@ -35,7 +35,9 @@ _TIMEOUT_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphContext:
-    """`gateway_url` is the base of every deployment's address; pods of the cluster must reach it."""
+    """The input of a pipeline's manifests. `gateway_url` is the base of every deployment's address; pods of the
+    cluster must reach it.
+    """
 
     team: str
     namespace: str

@@ -19,7 +19,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPipeline:
-    """`reverted` is the last drift that was reverted."""
+    """The observed state of a pipeline. `reverted` is the last drift that was reverted."""
 
     conditions: tuple[Condition, ...] = ()
     reverted: str = ""

@@ -55,8 +55,9 @@ def decide(
     key_filter: Manifest | None = None,
     waits: bool = False,
 ) -> Act:
-    """`graph` None: remove the pipeline. The route is removed before its backend. `key_filter` None: it calls
-    no deployment that needs a key; `waits`: one of them does not accept the pipeline's key yet.
+    """Decide the next act. `graph` None means remove the pipeline; the route is removed before its backend.
+    `key_filter` None means the pipeline calls no deployment that needs a key; `waits`: one of them does not
+    accept the pipeline's key yet.
     """
     if graph is None:
         return _removal(live)
@@ -110,7 +111,7 @@ def _project(desired: Manifest, live: Json) -> dict[str, Any]:
 
 
 def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
-    """`failing`: why deployments behind it do not answer now."""
+    """Judge the state of the pipeline. `failing` says why deployments behind it do not answer now."""
     trouble = _router_trouble(live) or _route_trouble(live)
     if trouble:
         if is_late:

@@ -249,8 +249,8 @@ def context_of(pipeline: Pipeline) -> GraphContext:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPipeline:
-    """`manifests` are the graph, the filter with its key if it needs one, and its route; empty while a deployment
-    that it calls is missing.
+    """A pipeline with its manifests. `manifests` are the graph, the filter with its key if it needs one, and
+    its route; empty while a deployment that it calls is missing.
     """
 
     spec: PipelineSpec

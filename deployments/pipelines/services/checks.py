@@ -43,7 +43,9 @@ _SOUND_SPLITTER: Final = (0, 20)
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """`fields` says where: nodes.0.steps.1.weight. `yaml` is empty after a refusal."""
+    """The checks of a pipeline. `fields` has the problems by path, such as nodes.0.steps.1.weight. `yaml` is
+    empty after a refusal.
+    """
 
     checks: tuple[Check, ...]
     fields: Mapping[str, str]
@@ -55,7 +57,7 @@ class Examined:
 
 
 def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
-    """`pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
+    """Run all checks. `pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
     spec = rendered.spec
     checks = [*_of_environment(pipeline, spec), _of_cluster(pipeline), *_of_pod_security(pipeline)]
     checks.append(_of_name(pipeline))

@@ -51,7 +51,9 @@ _DELETIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Desired:
-    """`graph` None: remove the pipeline, or `gone` says which deployments no longer exist."""
+    """The desired manifests. `graph` None: remove the pipeline, or `gone` says which deployments no longer
+    exist.
+    """
 
     graph: Manifest | None
     route: Manifest

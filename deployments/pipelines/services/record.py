@@ -34,7 +34,7 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """`reverted`: the drift that was just reverted; empty for none."""
+    """The result of a reconcile pass. `reverted` is the drift that was just reverted; empty for none."""
 
     live: Live
     act: Act

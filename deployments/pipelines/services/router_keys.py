@@ -41,7 +41,9 @@ _WRITE_AGAIN_AFTER: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class RouterKey:
-    """`row` None: no deployment accepts one yet, `waits_for` says which."""
+    """The key that the router uses now. `row` None: no key is accepted by all deployments yet, and `waits_for`
+    says which do not.
+    """
 
     row: PipelineKey | None
     waits_for: str = ""

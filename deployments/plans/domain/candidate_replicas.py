@@ -25,7 +25,9 @@ def at_weight(
     is_mirrored: bool = False,
     has_baseline: bool = False,
 ) -> int:
-    """`stable` replicas of the stable revision, `approved` of the candidate's own spec."""
+    """Return the candidate's replicas at a weight. `stable` are the replicas of the stable revision, `approved`
+    those of the candidate's own spec.
+    """
     if weight == 0 or (weight == 100 and not is_mirrored):
         return approved
     others = 100 if is_mirrored or has_baseline else 100 - weight

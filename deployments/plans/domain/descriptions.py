@@ -29,8 +29,8 @@ def change_title(
     restored: int = 0,
     is_shadow: bool = False,
 ) -> str:
-    """`version` is a label like detector:4; `restored` is the number of the revision that a roll
-    back goes back to, by which it is called everywhere.
+    """Return the title of a change. `version` is a label like detector:4; `restored` is the number of the
+    revision that a roll back goes back to, by which it is called everywhere.
     """
     titles = {
         ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",

@@ -45,7 +45,7 @@ _SETTINGS: Final = fields_of(PlanSettings)
 
 @dataclass(frozen=True, slots=True)
 class KindChoice:
-    """`off` says why it cannot be chosen."""
+    """A kind of plan in the form. `off` says why it cannot be chosen."""
 
     name: str
     label: str
@@ -61,7 +61,9 @@ def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
 
 
 class PlanForm(CommentForm):
-    """`initial` may have rows: `steps` and `queries` are lists, `guards` and `quality` by metric."""
+    """The form of a rollout plan. `initial` may have rows: `steps` and `queries` are lists, `guards` and
+    `quality` by metric.
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {"version_id": "version", "name": "keep_as"}
 

@@ -25,7 +25,7 @@ class DeployDraft:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`ok` None means unknown. Only a blocking check that is False refuses the request."""
+    """The result of one check. `ok` None means unknown. Only a blocking check that is False refuses the request."""
 
     name: str
     ok: bool | None

@@ -24,8 +24,8 @@ _SOME_OBJECT: Final = "slipway-access-check"
 
 @dataclass(frozen=True, slots=True)
 class RoleAccess:
-    """`ok` None means unknown. `message` is the result, or why it could not be
-    simulated. `is_too_wide`: the role can read another team's objects.
+    """The simulated access of a role to a bucket. `ok` None means unknown. `message` is the result, or why it
+    could not be simulated. `is_too_wide`: the role can read another team's objects.
     """
 
     ok: bool | None

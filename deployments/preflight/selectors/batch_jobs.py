@@ -14,7 +14,9 @@ from portal.accounts.models import Team
 
 @dataclass(frozen=True, slots=True)
 class HeldByJobs:
-    """`left_amount` is the most that the jobs can still cost in this month; None if a price is not known."""
+    """The resources that jobs hold. `left_amount` is the most that the jobs can still cost in this month; None
+    if a price is not known.
+    """
 
     gpus: int
     left_amount: Decimal | None

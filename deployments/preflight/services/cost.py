@@ -61,8 +61,8 @@ def estimate_cost(
     replaces: ReplacedDeployment | None = None,
     baseline: ServingSpec | None = None,
 ) -> Cost:
-    """`offered` are the shares of the cluster, `running` what the team runs now. The revision of
-    `replaces`, and a baseline, are paid for in addition only while a rollout runs.
+    """Estimate the cost of a spec. `offered` are the shares of the cluster, `running` what the team runs now.
+    The revision of `replaces`, and a baseline, are paid for in addition only while a rollout runs.
     """
     share = find_gpu_share(offered, spec)
     each = share.usd_per_hour_amount if share else None

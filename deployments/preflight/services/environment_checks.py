@@ -141,7 +141,7 @@ def _check_finished(
 
 
 def _check_golden(version: ModelVersion, source: str, evidence: PromotionEvidence | None) -> Check:
-    """`source` empty: they only have to exist."""
+    """Check the golden requests of a version. An empty `source` means they only have to exist."""
     count = GoldenRequest.objects.filter(model=version.model_id, retired_at=None).count()
     if not count:
         fix = "Save requests with known answers on the page of the model."

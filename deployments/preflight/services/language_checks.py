@@ -33,7 +33,9 @@ def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
 
 
 def _check_heads(version: ModelVersion, spec: ServingSpec, llm: Llm) -> list[Check]:
-    """vLLM, SGLang and TensorRT-LLM give each GPU, or NeuronCore, the same number of attention heads, or do not start."""
+    """Check that the GPUs divide the attention heads: vLLM, SGLang and TensorRT-LLM give each GPU, or
+    NeuronCore, the same number of them, or do not start.
+    """
     is_neuron = spec.gpu_resource == neuron.DEVICE
     each = neuron_rules.CORES_EACH if is_neuron else 1
     heads = declared_size.from_version(

@@ -21,7 +21,9 @@ _FIX: Final = (
 
 
 def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
-    """`policy` is in force on `cluster`. One check for each image and class that the spec names."""
+    """Check the spec against the policy that is in force on `cluster`. One check for each image and class that
+    the spec names.
+    """
     image = _weights_image(spec)
     checks = [_check_image(image, policy, cluster=cluster)] if image else []
     priority_class = spec.placement.priority_class

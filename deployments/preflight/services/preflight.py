@@ -72,7 +72,7 @@ def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
 def check_deploy(
     draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
 ) -> RevisionPreflight:
-    """`check` after the permission, with the version and the cluster of the draft."""
+    """Run the checks of `check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     subject = replace(subject, environment=draft.environment)
@@ -137,8 +137,9 @@ def evaluate_revision(
     revision: RenderedRevision | None = None,
     baseline: ServingSpec | None = None,
 ) -> RevisionPreflight:
-    """`check_revision` without the permission to request a change. `overlap_seconds` is the time
-    during which both revisions, and a baseline, run; `revision` is the same one where it is rendered already.
+    """Run the checks of `check_revision` without the permission to request a change. `overlap_seconds` is the
+    time during which both revisions, and a baseline, run; `revision` is the same one where it is rendered
+    already.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
     subject = subject_of(

@@ -52,7 +52,9 @@ def _missing(name: str, namespace: str, kueue: Kueue) -> Check:
 
 
 def _of_queue(queue: LocalQueue, of_cluster: str) -> Check:
-    """`of_cluster`: why its ClusterQueue admits nothing, which the LocalQueue does not say."""
+    """Check that the queue admits pods. `of_cluster` says why its ClusterQueue admits nothing, which the
+    LocalQueue does not say.
+    """
     title = f"LocalQueue {queue.name} of {queue.namespace}"
     if queue.problem:
         detail = f"{title} admits nothing now: {queue.problem}"

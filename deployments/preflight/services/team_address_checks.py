@@ -20,7 +20,9 @@ _APPROVED: Final = (ChangeState.APPROVED, ChangeState.APPLYING)
 def check(
     *, spec: ServingSpec, model: str, team_id: int, cluster_id: int, deployment_id: int
 ) -> list[Check]:
-    """`deployment_id` has no row for a new deployment. Empty where it does not serve at the team's address."""
+    """Check the names at the team's address. `deployment_id` has no row for a new deployment. Empty where it
+    does not serve there.
+    """
     names = set(http_route.team_models_of(spec, model))
     if not names:
         return []

@@ -68,7 +68,9 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
 def check_tolerances(
     tolerances: object, expected: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, float]]:
-    """{output: {"absolute", "relative"}} for floating-point outputs only. Raises Rejected."""
+    """Check tolerances, {output: {"absolute", "relative"}}, which are for floating-point outputs only. Raises
+    Rejected.
+    """
     if not isinstance(tolerances, Mapping):
         raise _bad(
             "tolerances", 'Enter tolerances as {"scores": {"absolute": 0, "relative": 1e-3}}.'

@@ -29,7 +29,7 @@ _KEPT: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """`reference_n`: how many of the values went into the revision's reference set."""
+    """The stored observation. `reference_n` is how many of the values went into the revision's reference set."""
 
     revision_number: int
     kind: Kind

@@ -149,7 +149,9 @@ def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
 def _show(
     request: HttpRequest, model: Model, refused: ServiceForm, form: GoldenForm
 ) -> HttpResponse:
-    """`refused` may be another form than the one that is shown; then all its errors are shown."""
+    """Show the form with the errors. `refused` may be another form than the one that is shown; then all its
+    errors are shown.
+    """
     lists = [refused.non_field_errors()] if refused is form else refused.errors.values()
     errors = [str(error) for errors in lists for error in errors]
     context = {"model": model, "form": form, "errors": errors}

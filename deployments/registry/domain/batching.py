@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchingDecision:
-    """`max_batch_size` 0 means no batching. `reason` explains it, with the fix."""
+    """The decision about batching. `max_batch_size` 0 means no batching. `reason` explains it, with the fix."""
 
     max_batch_size: int
     reason: str

@@ -38,7 +38,9 @@ class _CannotRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """`kinds` are the element types of the outputs; `deadline` is in CPU time of this process."""
+    """A trial of a model with batches. `kinds` are the element types of the outputs; `deadline` is in CPU time
+    of this process.
+    """
 
     session: Any
     inputs: list[Input]
@@ -66,7 +68,9 @@ class _Trial:
 
 
 def run(argument: dict[str, Any]) -> dict[str, str]:
-    """{"path", "max_batch_size", "sizes"} to {"verdict", "reason"}; `sizes` are declared, by input."""
+    """Run the trial in the sandbox: {"path", "max_batch_size", "sizes"} to {"verdict", "reason"}. `sizes` are
+    declared, by input.
+    """
     session = onnx_loading.open_session(argument["path"])
     kinds = {value.name: trial_inputs.kind_of(value) for value in session.get_outputs()}
     deadline = time.process_time() + _MAX_SECONDS

@@ -22,7 +22,8 @@ _SEPARATORS: Final = re.compile(r"[\sx\u00d7*,]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """`supports_batching` is used only if the batching trial is inconclusive; None means not declared.
+    """The uploader's declaration. `supports_batching` is used only if the batching trial is inconclusive; None
+    means not declared.
 
     `largest_inputs` has all dimensions of an input as in the file; -1 means not declared.
     `inputs` and `outputs` are those of a file that does not state them, with the batch dimension.

@@ -55,7 +55,9 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExternalWeights:
-    """`name` is the model, claim or image; `pin` the commit or digest, or empty."""
+    """A reference to external weights. `name` is the model, claim or image; `pin` the commit or digest, or
+    empty.
+    """
 
     uri: str
     scheme: str

@@ -16,7 +16,9 @@ _WARM_UP: Final = "warmup"
 
 
 def upload_prefix(*, team: str, model: str, token: str) -> str:
-    """`token` is unique per upload, so no two uploads share a key. Ends with "/"."""
+    """Return the prefix of an upload. `token` is unique per upload, so no two uploads share a key. Ends with
+    "/".
+    """
     return f"uploads/{team}/{model}/{token}/"
 
 
@@ -65,7 +67,7 @@ def model_directory(prefix: str, model: str) -> str:
 
 
 def model_file_key(prefix: str, model: str, file: str) -> str:
-    """`file` is the name that Triton's backend gives it."""
+    """Return the key of a model's file. `file` is the name that Triton's backend gives it."""
     return f"{prefix}{model}/1/{file}"
 
 

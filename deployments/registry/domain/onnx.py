@@ -42,7 +42,9 @@ _DTYPES: Final = {
 
 
 def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
-    """`files` are the bytes of those beside it. Raises NotServable if it is not a complete ONNX model."""
+    """Read a model. `files` are the sizes in bytes of the files beside it. Raises NotServable if it is not a
+    complete ONNX model.
+    """
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise NotServable(

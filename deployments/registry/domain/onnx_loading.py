@@ -52,7 +52,8 @@ def open_session(path: str) -> Any:
 
 
 def load(argument: dict[str, Any]) -> dict[str, Any]:
-    """{"path", "opset"} to {"runtime": version, "missing_kernel": message}. Raises NotServable.
+    """Load a model in the sandbox: {"path", "opset"} to {"runtime": version, "missing_kernel": message}. Raises
+    NotServable.
 
     An operator without a CPU kernel may still run on a GPU.
     """

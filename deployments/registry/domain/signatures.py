@@ -35,7 +35,9 @@ BYTES_OF_DTYPE: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`dims` as in the file, with the batch dimension; -1 is dynamic. `symbols` are their names."""
+    """An input or output. `dims` are as in the file, with the batch dimension; -1 is dynamic. `symbols` are
+    their names.
+    """
 
     name: str
     dtype: str
@@ -88,7 +90,9 @@ FURTHER_MODELS: Final = "further_models"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`max_batch_size` 0 means no batching; no dimension is then the batch dimension."""
+    """The inputs and outputs of a model. `max_batch_size` 0 means no batching; no dimension is then the batch
+    dimension.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]

@@ -29,7 +29,7 @@ class Snippet:
 
 
 def render(*, url: str, model: str, signature: Signature, has_grpc: bool) -> list[Snippet]:
-    """`url` is the deployment's URL without the /v2 path."""
+    """Render snippets that call a deployment. `url` is its URL without the /v2 path."""
     grpc = [Snippet("grpc", "Python, gRPC", _grpc(url, model, signature))] if has_grpc else []
     return [
         Snippet("python", "Python, tritonclient", _tritonclient(url, model, signature)),

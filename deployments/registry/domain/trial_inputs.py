@@ -37,7 +37,9 @@ MAX_ITEM_BYTES: Final = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`image` and `length` are sizes of dynamic dimensions; integers are below `below`."""
+    """The sizes and values of generated inputs. `image` and `length` are sizes of dynamic dimensions; integers
+    are below `below`.
+    """
 
     image: int
     length: int
@@ -55,7 +57,9 @@ POLICIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`shape` as ONNX Runtime returns it: sizes, names of dynamic dimensions, None if unnamed."""
+    """An input of a model. `shape` is as ONNX Runtime returns it: sizes, names of dynamic dimensions, None if
+    unnamed.
+    """
 
     name: str
     kind: str

@@ -26,7 +26,7 @@ _NO_WRITER: Final = "not set: pass the portal's own role with --writer"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`ok` None: not requested, or the store does not report it."""
+    """The finding of a check of the bucket. `ok` None: not requested, or the store does not report it."""
 
     name: str
     ok: bool | None

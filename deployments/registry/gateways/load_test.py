@@ -35,8 +35,9 @@ def is_available() -> bool:
 def run(
     folder: Path, model: str, *, memory_mib: int, seconds: float, while_running: Callable[[], None]
 ) -> LoadTest:
-    """`folder` has `models/` and `requests/`; localcluster/src/slipway_localcluster/load_test, the command of the demo, says
-    what the program does and answers.
+    """Run the load test program. `folder` has `models/` and `requests/`;
+    localcluster/src/slipway_localcluster/load_test, the command of the demo, says what the program does and
+    answers.
 
     `while_running` is called twice a second; when it raises, the processes are killed.
     """

@@ -53,7 +53,7 @@ class S3Store:
     def __init__(
         self, *, bucket: str, client: Any, browser_client: Any, completing_client: Any
     ) -> None:
-        """`completing_client` must not retry (multipart_completion)."""
+        """Wrap the clients of a bucket. `completing_client` must not retry (multipart_completion)."""
         self.bucket = bucket
         self.client = client
         self.browser_client = browser_client
@@ -159,7 +159,7 @@ class S3Store:
             yield from response["Body"].iter_chunks(_READ_BYTES)
 
     def read_range(self, key: str, version_id: str, start: int, count: int) -> bytes:
-        """`count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
+        """Read `count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
         which = f"bytes={start}-{start + count - 1}"
         with translated(key):
             response = self.client.get_object(

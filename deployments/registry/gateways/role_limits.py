@@ -60,7 +60,9 @@ def _algorithm(rule: dict[str, Any]) -> str:
 
 
 def _own_role() -> str:
-    """arn:aws:sts::1:assumed-role/NAME/SESSION is a session of arn:aws:iam::1:role/NAME."""
+    """Return the portal's role: arn:aws:sts::1:assumed-role/NAME/SESSION is a session of
+    arn:aws:iam::1:role/NAME.
+    """
     arn = str(_sts().get_caller_identity()["Arn"])
     if ":assumed-role/" not in arn:
         return arn

@@ -115,8 +115,8 @@ def run(
     while_running: Callable[[], None] = lambda: None,
     access: Access | None = None,
 ) -> Outcome:
-    """`while_running` is called about twice a second; when it raises, the process is killed. So do
-    errors of reading and writing files.
+    """Run a task in a process of its own. `while_running` is called about twice a second; when it raises, the
+    process is killed. So do errors of reading and writing files.
     """
     with (
         tempfile.TemporaryDirectory(prefix="slipway-sandbox-") as folder,

@@ -15,7 +15,7 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class ServedRevisions:
-    """`times` by primary key of the revision."""
+    """The revisions that served, and when. `times` are by primary key of the revision."""
 
     revisions: Sequence[Revision]
     times: Mapping[int, Stood]

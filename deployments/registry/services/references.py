@@ -40,7 +40,7 @@ _UNVERIFIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDraft:
-    """`source_uri` as in deployments/registry/domain/external_weights.py."""
+    """A reference to store. `source_uri` as in deployments/registry/domain/external_weights.py."""
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)

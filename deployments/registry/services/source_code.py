@@ -23,7 +23,9 @@ _SUFFIX: Final = ".py"
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """`left_bytes` are behind the end of `text`. Characters that cannot be shown are replaced."""
+    """The text of a file. `left_bytes` is the number of bytes after the end of `text`. Characters that cannot
+    be shown are replaced.
+    """
 
     path: str
     text: str

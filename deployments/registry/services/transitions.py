@@ -44,7 +44,9 @@ RELEASED = register("version.released", "released from quarantine")
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
-    """`fields` are written together with the state. With a `lease`, the worker must still hold it."""
+    """A transition of a version. `fields` are written together with the state. With a `lease`, the worker must
+    still hold it.
+    """
 
     source: Sequence[VersionState]
     target: VersionState
@@ -76,8 +78,8 @@ def to_verifying(*, version: ModelVersion, actor: Actor) -> None:
 
 
 def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -> None:
-    """`facts` are the verified facts about the bytes. They are frozen from now on. A release that made the
-    verification continue sets the end.
+    """Move a version to ready. `facts` are the verified facts about the bytes, frozen from now on. A release
+    that made the verification continue sets the end.
     """
     release = releases.from_json(version.release)
     fields = {

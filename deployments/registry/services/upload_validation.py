@@ -71,7 +71,9 @@ class UploadDraft:
 
 @dataclass(frozen=True, slots=True)
 class FormatVerdict:
-    """`problem` says why the format is refused. Without `missing_heads`, the verdict is final."""
+    """The verdict on the format of an upload. `problem` says why the format is refused. Without
+    `missing_heads`, the verdict is final.
+    """
 
     name: str
     problem: str
@@ -232,10 +234,10 @@ def check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UploadPreview:
-    """`needed_heads` are the paths whose first bytes decide the format; until they are sent,
-    `format_name` is empty. `problem` says why the artifact would be refused. `same_sizes` are versions
-    of the model with files of exactly these paths and sizes, newest first: their digests tell whether
-    these are the same files.
+    """The preview of an upload. `needed_heads` are the paths whose first bytes decide the format; until they
+    are sent, `format_name` is empty. `problem` says why the artifact would be refused. `same_sizes` are
+    versions of the model with files of exactly these paths and sizes, newest first: their digests tell
+    whether these are the same files.
     """
 
     format_name: str = ""

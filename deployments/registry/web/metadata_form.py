@@ -45,7 +45,9 @@ class EditMetadataForm(MetadataForm):
     def from_stored(
         cls, data: Any, *, stored: Mapping[str, Any], readme: str, size: DeclaredSize
     ) -> EditMetadataForm:
-        """`data` is what was posted, or None. `size` is that of the version's weights."""
+        """Return the form with stored values. `data` is what was posted, or None. `size` is that of the
+        version's weights.
+        """
         initial = cls.initial_of(stored, readme) | {KV_CACHE: size.kv_kib_per_token or ""}
         needs_kv_cache = size.is_read and size.attention is None
         return cls(data, initial=initial, stored=stored, needs_kv_cache=needs_kv_cache)

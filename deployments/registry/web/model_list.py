@@ -63,7 +63,9 @@ class ModelFilterForm(FilterForm):
 
     @property
     def metric_sort(self) -> str:
-        """`metric:NAME`, or `-metric:NAME` for the largest first; empty for another order."""
+        """The order by a metric: `metric:NAME`, or `-metric:NAME` for the largest first. Empty for another
+        order.
+        """
         sort = self.data.get("sort", "")
         return sort if _METRIC_SORT.fullmatch(sort) else ""
 

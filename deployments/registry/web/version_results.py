@@ -50,7 +50,9 @@ class Choice:
 def context_of(
     request: HttpRequest, user: User, filters: VersionFilter, metric: str, *, is_descending: bool
 ) -> dict[str, Any]:
-    """`metric` is the one that versions are sorted by; empty is newest first."""
+    """Return the context of found versions. `metric` is the one that they are sorted by; empty means newest
+    first.
+    """
     rows = version_search.search(actor=user, filters=filters).order_by("-id")
     if metric:
         rows = version_search.with_metric(rows, metric)

@@ -19,7 +19,7 @@ _MOST_EVENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`view` is None while nothing of the rollout itself has changed."""
+    """The news of a rollout. `view` is None while nothing of the rollout itself has changed."""
 
     events: tuple[RolloutEvent, ...] = ()
     view: RolloutView | None = None

@@ -27,7 +27,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """`tests` is what to store. `is_news`: there is a new reading, or a verdict changed."""
+    """The analysis of a step. `tests` is what to store. `is_news`: there is a new reading, or a verdict changed."""
 
     guards: tuple[GuardResult, ...]
     readiness: Readiness

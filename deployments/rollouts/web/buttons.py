@@ -14,8 +14,8 @@ from deployments.states import RolloutPhase
 
 @dataclass(frozen=True, slots=True)
 class RolloutButtons:
-    """`no_promotion` says why promoting rests now; it is empty when it works. A button that this
-    person may never press is left out.
+    """The buttons of a rollout. `no_promotion` says why promoting rests now; it is empty when it works. A
+    button that this person may never press is left out.
     """
 
     url: str

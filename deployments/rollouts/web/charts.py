@@ -30,7 +30,7 @@ _LAST_MINUTES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class RolloutChart:
-    """`name` is its id in the page; `limit_text` names the dashed line."""
+    """A chart of a rollout. `name` is its id in the page; `limit_text` names the dashed line."""
 
     name: str
     title: str

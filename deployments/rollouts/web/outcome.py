@@ -32,7 +32,7 @@ class BothCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`tone`: "ok" or "bad". `next_url` is what one would do next, if anything."""
+    """The outcome of a rollout. `tone` is "ok" or "bad". `next_url` is what one would do next, if anything."""
 
     tone: str
     title: str

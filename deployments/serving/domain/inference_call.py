@@ -19,7 +19,9 @@ _LLM_SERVICE_PORT: Final = 8000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`path` has no leading slash; `port` is the pod's. `class_names` are in the order of the scores."""
+    """A request to a served model. `path` has no leading slash; `port` is the pod's. `class_names` are in the
+    order of the scores.
+    """
 
     path: str
     body: dict[str, Any]

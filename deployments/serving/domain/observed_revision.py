@@ -16,8 +16,8 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """`stage` is one of deployments.delivery.domain.progress.STAGES. `is_ready` and `weight` are
-    None while they are not known. `since` is when `is_ready` became what it is.
+    """The observed state of a revision. `stage` is one of deployments.delivery.domain.progress.STAGES.
+    `is_ready` and `weight` are None while they are not known. `since` is when `is_ready` became what it is.
     """
 
     stage: str = MISSING

@@ -26,10 +26,10 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """`state` is pending, admitted, evicted (it waits again) or ignored: pods run, and Kueue does not manage
-    them. `position` is that of the first of its `waiting` pods (of a group of pods: the group) in the
-    LocalQueue, from 1; None is not known. `why` is what Kueue says of the one that waits, `eviction` why pods
-    that ran were ended.
+    """The place of pods in a queue. `state` is pending, admitted, evicted (it waits again) or ignored: pods
+    run, and Kueue does not manage them. `position` is that of the first of its `waiting` pods (of a group of
+    pods: the group) in the LocalQueue, from 1; None is not known. `why` is what Kueue says of the one that
+    waits, `eviction` why pods that ran were ended.
     """
 
     queue: str
@@ -77,8 +77,8 @@ class QueueState:
 def of_pods(
     queue: str, pods: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
-    """`workloads` are all of the namespace, `positions` from 0 by the name of a Workload; None: not known.
-    None as well without pods, which say nothing.
+    """Return the state of pods. `workloads` are all of the namespace, `positions` from 0 by the name of a
+    Workload; None means not known. None without pods, which say nothing.
     """
     live = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     gated = [pod for pod in live if queues.is_gated(pod)]

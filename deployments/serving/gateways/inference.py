@@ -19,7 +19,7 @@ class GatewayUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` means that there was more."""
+    """The response to a request. `body` holds at most MAX_ANSWER_BYTES; `is_cut` means that there was more."""
 
     status: int
     body: bytes
@@ -45,7 +45,9 @@ def post_json(url: str, body: bytes) -> Answer:
 
 
 def _read(response: httpx.Response, until: float) -> tuple[bytes, bool]:
-    """httpx limits only each read; a gateway that sends slowly for ever is cut off here."""
+    """Read the body until the deadline. httpx limits only each read; a gateway that sends slowly for ever is
+    cut off here.
+    """
     content = b""
     for chunk in response.iter_bytes():
         content += chunk

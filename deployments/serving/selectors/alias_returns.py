@@ -13,7 +13,9 @@ from deployments.states import ChangeKind, RolloutPhase, VersionState
 
 @dataclass(frozen=True, slots=True)
 class AliasReturn:
-    """`problem` says why the alias stays where it is; empty when it moves from `source` to `target`."""
+    """The return of an alias to an earlier version. `problem` says why the alias stays where it is; empty when
+    it moves from `source` to `target`.
+    """
 
     alias: str
     source: ModelVersion

@@ -40,8 +40,8 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`version_id` is the version that answered; None where the gateway chose between two
-    revisions.
+    """The response to a trial request. `version_id` is the version that answered; None where the gateway chose
+    between two revisions.
     """
 
     version_id: int | None

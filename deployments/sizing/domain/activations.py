@@ -31,7 +31,9 @@ class _Sizes:
 
 
 def measure(argument: Mapping[str, Any]) -> dict[str, Any]:
-    """{"path", "inputs": {name: dims}} to {"live": peak bytes, "is_complete"}."""
+    """Measure the activations of a model in the sandbox: {"path", "inputs": {name: dims}} to {"live": peak
+    bytes, "is_complete"}.
+    """
     model = onnx.load(str(Path(argument["path"])), load_external_data=False)
     fed = set(argument["inputs"])
     _set_dims(model.graph, argument["inputs"])

@@ -11,7 +11,9 @@ _KEY: Final = "gpu_memory_peaks_mib"
 
 
 def to_column(peaks: Mapping[int, int]) -> dict[str, Any]:
-    """`peaks` in MiB by number of the revision, without those that were not measured."""
+    """Return the entry of the column. `peaks` are in MiB by number of the revision, without those that were not
+    measured.
+    """
     return {_KEY: {f"r{number}": mib for number, mib in peaks.items()}} if peaks else {}
 
 

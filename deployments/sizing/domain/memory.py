@@ -43,7 +43,8 @@ _KV_BEYOND_KIB: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`parts` is the maximum number of GPUs that share it; 1 means that it is not split.
+    """A part of the needed memory. `parts` is the maximum number of GPUs that share it; 1 means that it is not
+    split.
 
     The actual value is between `mib - spread_mib` and `mib`.
     """
@@ -60,8 +61,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """`usable_percent` of each GPU's memory is available. `basis` names the source of the figures.
-    `terms` are those of one of the `copies` of the model that divide the GPUs among them.
+    """The memory that a model needs. `usable_percent` of each GPU's memory is available. `basis` names the
+    source of the figures. `terms` are those of one of the `copies` of the model that divide the GPUs among
+    them.
     """
 
     terms: tuple[Term, ...]
@@ -128,8 +130,8 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
-    """`weights_mib` replaces parameters x bits where it was read from the files, `kv_kib_per_token` (at 16 bits) the
-    rule for a KV cache whose attention is not known.
+    """A language model to size. `weights_mib` replaces parameters x bits where it was read from the files,
+    `kv_kib_per_token` (at 16 bits) the rule for a KV cache whose attention is not known.
     """
 
     parameters_millions: int

@@ -24,7 +24,9 @@ ROUNDED_TO_MIB: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VramEstimate:
-    """`activations_mib` is the upper bound; the lower bound is `spread_mib` less."""
+    """The estimated memory of a model on a GPU. `activations_mib` is the upper bound; the lower bound is
+    `spread_mib` less.
+    """
 
     weights_mib: int
     activations_mib: int

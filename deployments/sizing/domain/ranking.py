@@ -87,7 +87,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`needed_mib` of `offer.memory_mib` on each GPU; `explanation` justifies the rank."""
+    """A ranked choice of GPUs. It needs `needed_mib` of `offer.memory_mib` on each GPU; `explanation` justifies
+    the rank.
+    """
 
     offer: Offer
     needed_mib: int

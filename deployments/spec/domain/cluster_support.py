@@ -48,7 +48,9 @@ _TRIED: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """`message` says what the cluster lacks; `fix` what an admin, or the requester, does about it."""
+    """A setting that the cluster does not support. `message` says what the cluster lacks; `fix` what an admin,
+    or the requester, does about it.
+    """
 
     path: str
     message: str

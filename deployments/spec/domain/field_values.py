@@ -20,8 +20,8 @@ def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def describe_field(path: str) -> str:
-    """ "scaling.cooldown_seconds" is "Autoscaling: Cooldown (seconds)"; what is no field of the spec
-    keeps its own name.
+    """Name a field for people: "scaling.cooldown_seconds" is "Autoscaling: Cooldown (seconds)". What is no
+    field of the spec keeps its own name.
     """
     labels = _labels(path)
     if labels:

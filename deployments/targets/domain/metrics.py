@@ -16,7 +16,7 @@ MOST_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """`good` says what a good request is, `source` where the counts come from."""
+    """A metric of targets. `good` says what a good request is, `source` where the counts come from."""
 
     label: str
     has_threshold: bool

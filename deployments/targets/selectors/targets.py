@@ -25,7 +25,7 @@ _BURN_MINUTES: Final = sorted({m for r in RULES for m in (r.long_minutes, r.shor
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """`target` with what was counted for it."""
+    """A target with what was counted for it."""
 
     target: ServiceTarget
     evaluation: Evaluation

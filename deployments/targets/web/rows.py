@@ -25,7 +25,7 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """`budget_percent` is 0..100 for the bar; None: no requests are known."""
+    """The row of a target on its page. `budget_percent` is 0..100 for the bar; None if no requests are known."""
 
     view: TargetView
     budget_percent: float | None

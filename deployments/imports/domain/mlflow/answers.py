@@ -51,7 +51,7 @@ class ModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`dataset` is the name and digest of its first input."""
+    """A run. `dataset` is the name and digest of its first input."""
 
     run_id: str
     experiment_id: str

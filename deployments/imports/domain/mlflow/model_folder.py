@@ -39,8 +39,8 @@ Chosen = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """`signature` has inputs, outputs and params, each a list of fields with name, type, and the shape of a
-    tensor or None.
+    """The file MLmodel. `signature` has inputs, outputs and params, each a list of fields with name, type, and
+    the shape of a tensor or None.
     """
 
     flavors: Mapping[str, Mapping[str, Any]]
@@ -49,7 +49,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`files` maps each path of the artifact to its path in MLflow's folder."""
+    """The files that are imported. `files` maps each path of the artifact to its path in MLflow's folder."""
 
     flavor: str
     library: str
@@ -114,7 +114,7 @@ def _single_file(key: str) -> Callable[[Mapping[str, Any], Sequence[str]], Chose
 
 
 def _pytorch(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """data/model.pth, or data/model.pt2 of torch.export, beside the name of the pickle module."""
+    """Choose data/model.pth, or data/model.pt2 of torch.export, beside the name of the pickle module."""
     folder = options.get("model_data")
     models = [path for path in paths if path in (f"{folder}/model.pth", f"{folder}/model.pt2")]
     return {PurePosixPath(path).name: path for path in models}

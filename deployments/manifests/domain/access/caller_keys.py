@@ -129,7 +129,7 @@ def route_of(context: ManifestContext) -> dict[str, str]:
 
 
 def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
-    """`keys` by the name of the caller. Without any the gateway serves nobody."""
+    """Return the Secret with the keys by the name of the caller. Without any the gateway serves nobody."""
     data = {name: base64.b64encode(key.encode()).decode() for name, key in sorted(keys.items())}
     return {
         "apiVersion": "v1",

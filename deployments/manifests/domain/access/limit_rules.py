@@ -34,7 +34,7 @@ class ClientLimit:
 
 @dataclass(frozen=True, slots=True)
 class LimitRules:
-    """`left_out` are callers for whose limits the policy has no room, sorted."""
+    """The rules of a policy for limits. `left_out` are callers for whose limits the policy has no room, sorted."""
 
     rules: Sequence[dict[str, Any]]
     left_out: Sequence[str] = ()

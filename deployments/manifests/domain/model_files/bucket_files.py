@@ -24,7 +24,9 @@ _DTYPES: Final = {"original": "auto", "fp16": "half", "bf16": "bfloat16"}
 
 @dataclass(frozen=True, slots=True)
 class ServingFiles:
-    """`prefix` is Triton's repository; `config_name` is empty where config.pbtxt itself is loaded."""
+    """The files of a revision in the bucket. `prefix` is Triton's repository; `config_name` is empty where
+    config.pbtxt itself is loaded.
+    """
 
     prefix: str
     config_name: str = ""
@@ -51,7 +53,9 @@ def plan(
     additional_models: Sequence[AdditionalServingFiles] = (),
     golden: Sequence[WarmUpSample] = (),
 ) -> ServingFiles:
-    """`prefix` is the serving prefix of the version; `golden` are the golden requests of its warm-up."""
+    """Plan the files of a revision. `prefix` is the serving prefix of the version; `golden` are the golden
+    requests of its warm-up.
+    """
     if spec.engine == TRITON_VLLM and spec.llm is not None:
         return _vllm(object_keys.number_prefix(team=team, model=model, number=number), model, spec)
     if spec.engine not in ONNX_ENGINES:

@@ -35,7 +35,9 @@ fi
 def container(
     context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
 ) -> dict[str, Any]:
-    """`mount` is the volume that the download filled."""
+    """Return the container that compares the files with the record. `mount` is the volume that the download
+    filled.
+    """
     amounts = {"cpu": "1", "memory": "256Mi"}
     _, scratch, home = pod_template.scratch()
     return {

@@ -43,7 +43,7 @@ _BROKEN: Final = (
 
 
 def kind_of(head: bytes) -> str:
-    """ "zip", "tar" or "gzip" by the first bytes; empty for anything else."""
+    """Return "zip", "tar" or "gzip" by the first bytes. Empty for anything else."""
     if head.startswith(zip_names.MAGIC):
         return "zip"
     if head.startswith(_GZIP):
@@ -106,7 +106,9 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
 
 
 def _require_safe(name: str, before: int) -> None:
-    """`before`: how many files of the archive came before this one."""
+    """Require a safe path and not too many files. `before` is how many files of the archive came before this
+    one. Raises NotServable.
+    """
     if problem := files.path_problem(name):
         raise NotServable(f"The archive is not safe to unpack: {problem}")
     if before >= files.MAX_FILES:

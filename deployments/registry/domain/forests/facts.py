@@ -28,8 +28,9 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ForestFacts:
-    """`outputs` is the number of scores of a row: the classes, or 1 for two classes and for a number.
-    `runtime` is the version of Treelite that scored rows. `class_names` is empty where the file holds none.
+    """The facts of a forest. `outputs` is the number of scores of a row: the classes, or 1 for two classes and
+    for a number. `runtime` is the version of Treelite that scored rows. `class_names` is empty where the
+    file holds none.
     """
 
     features: int

@@ -29,8 +29,8 @@ _REFUSED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OwnLibrary:
-    """`predict` takes 32-bit rows and returns a row of 64-bit scores for each. `cut` is the model of XGBoost
-    with the served rounds alone, None if all are served.
+    """A model that the user's own library loaded. `predict` takes 32-bit rows and returns a row of 64-bit
+    scores for each. `cut` is the model of XGBoost with the served rounds alone, None if all are served.
     """
 
     name: str

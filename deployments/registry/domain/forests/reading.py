@@ -35,8 +35,8 @@ _LIGHTGBM_NOTES: Final = (
 
 
 def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
-    """`path`, `format` and `logged_as` (the class that a registry names, or empty) to what conclude takes.
-    Raises NotServable.
+    """Read a forest in the sandbox: `path`, `format` and `logged_as` (the class that a registry names, or
+    empty) to what conclude takes. Raises NotServable.
     """
     path, kind = argument["path"], argument["format"]
     if kind == LIGHTGBM:

@@ -26,7 +26,7 @@ _NO_CATEGORY: Final = -1.0
 
 
 def make_rows(model: Any, *, has_missing: bool = True) -> Any:
-    """32-bit rows for a model of Treelite, the same for the same model. Without `has_missing`, none of the
+    """Make 32-bit rows for a model of Treelite, the same for the same model. Without `has_missing`, none of the
     values is NaN.
     """
     features = model.num_feature

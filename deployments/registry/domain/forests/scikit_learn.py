@@ -58,7 +58,7 @@ _LEAF: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """`values` has a row for each node: the share of each class, or one number."""
+    """A tree of scikit-learn. `values` has a row for each node: the share of each class, or one number."""
 
     left: Any
     right: Any
@@ -69,8 +69,8 @@ class _Tree:
 
 
 def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
-    """`path` of the pickle to ForestFacts as JSON, with the checkpoint (compressed, in base64) and the name
-    of the estimator. Raises NotServable.
+    """Read a pickle in the sandbox: its `path` to ForestFacts as JSON, with the checkpoint (compressed, in
+    base64) and the name of the estimator. Raises NotServable.
     """
     reading = opening.read_pickle(argument["path"])
     forest = reading.value

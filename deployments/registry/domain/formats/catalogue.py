@@ -86,7 +86,7 @@ _BY_KEY: Final = {kind.key: kind for kind in FORMATS}
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """`main` is the path of the main file; empty for the whole artifact."""
+    """The detected format of an artifact. `main` is the path of the main file; empty for the whole artifact."""
 
     format: Format
     main: str

@@ -52,8 +52,8 @@ def conclude_converted(facts: Mapping[str, Any], context: Context) -> Inspection
 
 
 def _conclude(key: str, facts: Mapping[str, Any], context: Context) -> Inspection:
-    """`facts` are those of deployments.registry.domain.forests.reading:read. A `checkpoint` among them is
-    served instead of the file.
+    """Describe a forest. `facts` are those of deployments.registry.domain.forests.reading:read. A `checkpoint`
+    among them is served instead of the file.
     """
     forest = forest_facts.from_json(facts["forest"])
     body = _unpack(facts["checkpoint"])

@@ -66,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`key` is the column `format` of a version, `name` what people call it.
+    """A format of models. `key` is the column `format` of a version, `name` what people call it.
 
     `detect` gives the path of the main file ("" for the whole artifact), or None for another format.
     `listed_as` names it among the formats that can be served, where only some of its files can.

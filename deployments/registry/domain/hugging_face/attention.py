@@ -37,8 +37,8 @@ _MAX_CACHED: Final = 2**27
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """`cached_vectors` of `head_size` for each KV head, cached layer and token: a key and a value, or one
-    compressed vector. 0 means not known.
+    """The sizes of a model's attention and KV cache: `cached_vectors` of `head_size` for each KV head, cached
+    layer and token are a key and a value, or one compressed vector. 0 means not known.
     """
 
     layers: int

@@ -38,8 +38,9 @@ _MAX_ARCHITECTURES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """`engines` serve the architecture. `context_length` 0 means not stated. `needs_code`: config.json names code;
-    `is_class_known`: Transformers or vLLM have the class of the configuration, so that it is read without that code.
+    """The config.json of a model. `engines` serve the architecture. `context_length` 0 means not stated.
+    `needs_code`: config.json names code; `is_class_known`: Transformers or vLLM have the class of the
+    configuration, so that it is read without that code.
     """
 
     architecture: str

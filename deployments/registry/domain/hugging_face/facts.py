@@ -24,7 +24,8 @@ _PRECISIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelFacts:
-    """`loaded_bytes` are the weights in the memory of a GPU: numbers with 32 and 64 bits are loaded with 16.
+    """The facts of a language model. `loaded_bytes` are the weights in the memory of a GPU: numbers with 32 and
+    64 bits are loaded with 16.
 
     `engines` serve the architecture. `cached_layers` have a KV cache; 0 means that its size is not known.
     `served` are the files that a server needs, `unused` the others.

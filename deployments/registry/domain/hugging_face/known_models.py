@@ -29,8 +29,9 @@ _VLLM_ENGINES: Final = (KSERVE_VLLM, LLM_SERVICE)
 
 @dataclass(frozen=True, slots=True)
 class ConfigClass:
-    """`text` is the path of the language part, of the type `text_type` by default. `defaults` hold for what
-    config.json leaves out; `names` maps a canonical name to the one that the class stores it by.
+    """A class of configurations. `text` is the path of the language part, of the type `text_type` by default.
+    `defaults` hold for what config.json leaves out; `names` maps a canonical name to the one that the class
+    stores it by.
     """
 
     text: tuple[str, ...] = ()

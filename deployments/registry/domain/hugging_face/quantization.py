@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """`method` is empty without one."""
+    """The quantization of the weights. `method` is empty without one."""
 
     method: str = ""
     groups: tuple[Group, ...] = ()
@@ -67,7 +67,9 @@ class Quantization:
 
 
 def read(config: Mapping[str, Any], modelopt: Mapping[str, Any]) -> Quantization:
-    """`config` is config.json with its language part; `modelopt` is ModelOpt's own file, or empty."""
+    """Read the quantization. `config` is config.json with its language part; `modelopt` is ModelOpt's own file,
+    or empty.
+    """
     stated = config.get("quantization_config") or config.get("compression_config") or modelopt
     if not isinstance(stated, dict):
         return Quantization()

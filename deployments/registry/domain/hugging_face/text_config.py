@@ -24,7 +24,9 @@ _UNKNOWN: Final = ConfigClass()
 
 @dataclass(frozen=True, slots=True)
 class TextConfig:
-    """`values` by the names of the class. A value that the file states as null stays null."""
+    """The configuration of the language part. `values` have the names of the class. A value that the file
+    states as null stays null.
+    """
 
     model_type: str
     values: Mapping[str, Any]

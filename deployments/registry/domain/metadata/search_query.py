@@ -30,7 +30,7 @@ _FILLERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`operator` is >, >=, <, <= or =; the name is in lower case."""
+    """A condition on a metric. `operator` is >, >=, <, <= or =; the name is in lower case."""
 
     metric: str
     operator: str

@@ -29,7 +29,7 @@ class Port:
 
 @dataclass(slots=True)
 class Layer:
-    """`opset` is its version: a standard one as "opset1"."""
+    """A layer. `opset` is its version, as "opset1" for a standard one."""
 
     name: str
     kind: str
@@ -41,8 +41,8 @@ class Layer:
 
 @dataclass(slots=True)
 class Graph:
-    """`weights` are offset and size of each constant with its element type, those of inner bodies included.
-    `edges` leads from a layer's input port to the layer and port that feed it.
+    """The graph of a model. `weights` are offset and size of each constant with its element type, those of
+    inner bodies included. `edges` leads from a layer's input port to the layer and port that feed it.
     """
 
     version: str = ""

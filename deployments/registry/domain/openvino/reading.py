@@ -45,7 +45,9 @@ _SAVE: Final = "Save the model again with openvino.save_model."
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"}, the path of the XML, to inputs, outputs and sizes. Raises NotServable."""
+    """Read a model in the sandbox: {"main"}, the path of the XML, to inputs, outputs and sizes. Raises
+    NotServable.
+    """
     main = str(argument["main"])
     if artifact.sizes[main] > _MAX_XML_BYTES:
         raise NotServable(f"{main} is larger than {_MAX_XML_BYTES // 2**20} MiB.")

@@ -73,8 +73,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`names` are all imports, sorted; `calls` those of them that are called. `problem` is empty if the
-    stream was read to its end.
+    """The content of a pickle that was read without running it. `names` are all imports, sorted; `calls` those
+    of them that are called. `problem` is empty if the stream was read to its end.
     """
 
     value: Any
@@ -218,7 +218,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return target
 
     def _raw_array(self, state: dict[str, Any]) -> Any:
-        """joblib writes the bytes of an array after the object that describes it."""
+        """Read an array whose bytes joblib writes after the object that describes it."""
         dtype, shape = state["dtype"], _shape(state["shape"])
         if not isinstance(dtype, np.dtype):
             raise MalformedPickle("an array without a dtype")

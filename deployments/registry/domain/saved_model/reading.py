@@ -58,8 +58,9 @@ class TensorFact:
 
 @dataclass(frozen=True, slots=True)
 class SavedModelFacts:
-    """`graph_bytes` is the size of saved_model.pb, which contains constants. `parameters` are the elements of
-    all floating-point variables, those of an optimizer that was saved too included; None if one has no shape.
+    """The facts of a SavedModel. `graph_bytes` is the size of saved_model.pb, which contains constants.
+    `parameters` are the elements of all floating-point variables, those of an optimizer that was saved too
+    included; None if one has no shape.
     """
 
     inputs: tuple[TensorFact, ...]
@@ -74,7 +75,9 @@ class SavedModelFacts:
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"}, the path of saved_model.pb, to SavedModelFacts as JSON. Raises NotServable."""
+    """Read a SavedModel in the sandbox: {"main"}, the path of saved_model.pb, to SavedModelFacts as JSON.
+    Raises NotServable.
+    """
     main = str(argument["main"])
     folder = main.rpartition("saved_model.pb")[0]
     size = artifact.sizes[main]

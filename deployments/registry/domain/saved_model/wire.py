@@ -32,7 +32,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`value` is a number, or the length of the bytes that begin at `start`."""
+    """A field of a message. `value` is a number, or the length of the bytes that begin at `start`."""
 
     number: int
     value: int

@@ -41,7 +41,7 @@ def open_zip(file: IO[bytes]) -> zipfile.ZipFile | None:
 
 
 def scan(archive: zipfile.ZipFile, size: int, findings: Findings) -> None:
-    """`size` is that of the archive in bytes."""
+    """Scan the members of an archive. `size` is that of the archive in bytes."""
     members = archive.infolist()
     if len(members) > _MOST_MEMBERS:
         findings.cannot_read(f"it has more than {_MOST_MEMBERS:,} members")

@@ -26,7 +26,9 @@ def may_be_pickled(name: str, head: bytes) -> bool:
 
 
 def scan(file: IO[bytes], size: int, head: bytes, *, is_pickle: bool, findings: Findings) -> None:
-    """`is_pickle` False: only what unpickling it would call counts, because any bytes are valid."""
+    """Scan a file for pickles. `is_pickle` False means only what unpickling it would call counts, because any
+    bytes are valid.
+    """
     if head.startswith(_NUMPY):
         _scan_array(file, size, findings)
         return

@@ -18,7 +18,9 @@ _MAX_DECIDED: Final = 1000
 
 
 class ScanOutcome(StrEnum):
-    """`skipped` does not apply to the format; `unavailable` is not installed where the worker runs."""
+    """The outcome of a scan. `skipped`: the scanner does not apply to the format; `unavailable`: it is not
+    installed where the worker runs.
+    """
 
     CLEAN = "clean"
     CODE = "code"
@@ -33,7 +35,9 @@ BLOCKING: Final = (ScanOutcome.CODE, ScanOutcome.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class ScannerVerdict:
-    """`findings` name what the file would run; `problem` says why it could not be scanned."""
+    """The verdict of one scanner on one file. `findings` name what the file would run; `problem` says why it
+    could not be scanned.
+    """
 
     scanner: str
     version: str

@@ -25,8 +25,8 @@ _WEIGHTS: Final = ("data/", "constants/")
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"} to "arguments" (name and type of each), "returns", "weights_bytes" and "parameters" (None if the
-    file does not tell). Raises NotServable.
+    """Read a file in the sandbox: {"main"} to "arguments" (name and type of each), "returns", "weights_bytes"
+    and "parameters" (None if the file does not tell). Raises NotServable.
     """
     path = str(argument["main"])
     try:

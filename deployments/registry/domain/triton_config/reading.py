@@ -26,7 +26,9 @@ from portal.core.definitions import Rejected
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`settings` is None while a problem blocks. `rest` is a config.pbtxt of what no setting states."""
+    """A config.pbtxt that was read. `settings` is None while a problem blocks. `rest` is a config.pbtxt of what
+    no setting states.
+    """
 
     settings: ModelSettings | None
     rest: str

@@ -1,4 +1,4 @@
-"""config.pbtxt as text: protobuf's text format of ModelConfig, with the place of what is wrong."""
+"""The text of config.pbtxt: protobuf's text format of ModelConfig, with the place of what is wrong."""
 
 from __future__ import annotations
 

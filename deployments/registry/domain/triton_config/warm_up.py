@@ -24,7 +24,7 @@ def add(
     *,
     managed: Collection[str],
 ) -> None:
-    """`managed` are inputs that no request has."""
+    """Add the warm-up. `managed` are inputs that no request has."""
     inputs = [tensor for tensor in signature.inputs if tensor.name not in managed]
     if golden:
         _add_samples(config, inputs, triton.warm_up, golden)

@@ -36,7 +36,9 @@ _NUMBERS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class WarmUpInput:
-    """`dims` without the batch. `file` names its content, so that it never changes."""
+    """An input of a warm-up sample. `dims` are without the batch. `file` names its content, so that it never
+    changes.
+    """
 
     name: str
     dims: tuple[int, ...]
@@ -55,7 +57,7 @@ class WarmUpSample:
 
 
 def sample_of(name: str, request: Mapping[str, Any], signature: Signature) -> WarmUpSample:
-    """`request` is a body of the v2 inference protocol that fits the signature."""
+    """Make a sample of a request: a body of the v2 inference protocol that fits the signature."""
     batch_sizes = [int(row["shape"][0]) for row in request["inputs"] if signature.is_batched]
     inputs = tuple(_input(row, is_batched=signature.is_batched) for row in request["inputs"])
     return WarmUpSample(name, max(batch_sizes, default=0), inputs)

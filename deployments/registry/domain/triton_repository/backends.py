@@ -15,7 +15,7 @@ DALI: Final = "dali"
 
 @dataclass(frozen=True, slots=True)
 class KnownBackend:
-    """`files` are the names of a model's file; any one is enough. A file may be a folder."""
+    """A backend of Triton. `files` are the names of a model's file; any one is enough. A file may be a folder."""
 
     name: str
     files: tuple[str, ...]

@@ -64,7 +64,9 @@ def environment_of(config: Any) -> str:
 
 
 def check_environment(artifact: Artifact, path: str, stated: str) -> None:
-    """`path` is the environment in the artifact, empty where it is missing. Raises NotServable."""
+    """Check the environment of a model. `path` is its path in the artifact, empty where it is missing. Raises
+    NotServable.
+    """
     if not path:
         raise NotServable(f"{stated} of {_ENVIRONMENT} is missing. Add it: conda-pack -o {stated}.")
     if artifact.read(path, 0, len(_GZIP)) != _GZIP:

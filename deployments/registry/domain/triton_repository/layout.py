@@ -31,8 +31,9 @@ _CONFIGS: Final = "configs/"
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """`root` is "" or ends with "/". `files` maps paths below Triton's model directory to paths of the
-    artifact, without the configuration; `config` is the configuration's path in the artifact, or empty.
+    """The folder of a model. `root` is "" or ends with "/". `files` maps paths below Triton's model directory
+    to paths of the artifact, without the configuration; `config` is the configuration's path in the
+    artifact, or empty.
     """
 
     root: str

@@ -19,7 +19,9 @@ _GPU: Final = ("KIND_GPU", "KIND_MODEL")
 
 @dataclass(frozen=True, slots=True)
 class RepositoryModel:
-    """`names` are the models that its code may call; `notes` say what the uploader should know."""
+    """A model of a Triton repository. `names` are the models that its code may call; `notes` say what the
+    uploader should know.
+    """
 
     name: str
     folder: ModelFolder

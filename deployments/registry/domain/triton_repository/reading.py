@@ -16,7 +16,7 @@ from deployments.registry.domain.triton_repository.models import RepositoryModel
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"model", the name of the version's model} to facts. Raises NotServable."""
+    """Read a repository in the sandbox: {"model", the name of the version's model} to facts. Raises NotServable."""
     served_name = str(argument["model"])
     folders = layout.find(artifact.sizes)
     _check_parents(folders)

@@ -33,7 +33,7 @@ class Target:
 
 
 class Scanner(Protocol):
-    """`version` is empty where the scanner is not installed."""
+    """A scanner of files. `version` is empty where the scanner is not installed."""
 
     @property
     def name(self) -> str: ...

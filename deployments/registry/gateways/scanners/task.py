@@ -30,7 +30,8 @@ _SCANNERS: Final[tuple[Scanner, ...]] = (OwnRules(), PickleScan(), ModelScan())
 
 
 def scan_files(argument: dict[str, Any], artifact: Artifact) -> list[list[dict[str, Any]]]:
-    """{"names", "pickle", "copies", "only"} to the ScannerVerdicts of each file as JSON.
+    """Scan files in the sandbox: {"names", "pickle", "copies", "only"} to the ScannerVerdicts of each file as
+    JSON.
 
     `pickle` is the name of the file whose format is a pickle, `copies` are paths on disk by name, `only`
     names scanners; empty means all.

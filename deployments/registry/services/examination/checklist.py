@@ -41,7 +41,7 @@ class Checklist:
     def __init__(
         self, version_id: int, lease: Lease, earlier: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """`earlier` are the steps of a pass that waits for its last one."""
+        """Start a checklist. `earlier` are the steps of a pass that waits for its last one."""
         self.lease = lease
         self._version_id = version_id
         self._renewed_at = clock.now()

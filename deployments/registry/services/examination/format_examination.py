@@ -28,7 +28,7 @@ def examine(
     reading: Reading,
     checklist: Checklist,
 ) -> Inspection:
-    """`path` is the copy of the main file, for formats that need it.
+    """Read the artifact in the sandbox. `path` is the copy of the main file, for formats that need it.
 
     Raises FileRefused, ReaderDied, LeaseLost, and NeedsDeclaration, which quarantines the version.
     """

@@ -43,7 +43,8 @@ def run(
     store: ArtifactStore,
     checklist: Checklist,
 ) -> LoadTest | None:
-    """`columns` are those of the serving repository. None if the test has no result.
+    """Load the repository into Triton. `columns` are those of the serving repository. None if the test has no
+    result.
 
     Raises FileRefused if Triton cannot serve the repository, and LeaseLost.
     """

@@ -58,7 +58,7 @@ def read(
     checklist: Checklist,
     beside: Mapping[str, int] | None = None,
 ) -> OnnxFacts:
-    """`beside` are the other files below the folder of `path`, with their sizes."""
+    """Read the graph in the sandbox. `beside` are the other files below the folder of `path`, with their sizes."""
     step = "Inputs and outputs"
     checklist.running(step, "reading the graph without running it")
     answer = sandboxed_steps.run(

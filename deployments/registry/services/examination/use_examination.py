@@ -34,7 +34,7 @@ _LARGEST_ESTIMATE_MIB: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class UseExamination:
-    """`signature` is the one for serving."""
+    """The result of the examination. `signature` is the one for serving."""
 
     signature: Signature
     estimate: VramEstimate

@@ -131,7 +131,7 @@ def _load(
 def after_load_test(
     examined: ExaminedVersion, result: LoadTest, checklist: Checklist
 ) -> ExaminationResult:
-    """`examined` waited for the result. Raises FileRefused."""
+    """Finish the examination of a version that waited for the result of its load test. Raises FileRefused."""
     signature = signatures.from_json(examined.signature)
     sample = comparison.from_json(examined.sample) if examined.sample else None
     loaded = load_test.conclude(result, signature, checklist, sample)

@@ -29,7 +29,9 @@ _FILES_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """`pickle` is the path of the file whose format is a pickle, or empty; `copies` are files on disk."""
+    """The files to scan. `pickle` is the path of the file whose format is a pickle, or empty; `copies` are
+    files on disk.
+    """
 
     artifact: Artifact
     pickle: str = ""
