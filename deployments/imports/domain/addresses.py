@@ -122,7 +122,7 @@ def parse(
 
 
 def redacted_url(url: str) -> str:
-    """Scheme, host, port and path: a query can be a credential."""
+    """Reduce a URL to scheme, host, port and path: a query can be a credential."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path or '/'}"

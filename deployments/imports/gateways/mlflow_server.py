@@ -100,7 +100,7 @@ class MlflowServer:
     def list_files(
         self, folder: str, *, at_most: int, keep_alive: Callable[[], None]
     ) -> dict[str, int]:
-        """Sizes by path below the folder; at most one file more than `at_most`."""
+        """List the sizes by path below the folder; at most one file more than `at_most`."""
         sizes: dict[str, int] = {}
         left = [""]
         while left and len(sizes) <= at_most:

@@ -92,7 +92,7 @@ class RemoteFiles:
             yield _remote_file(response, start)
 
     def describe(self, url: str) -> tuple[int, str]:
-        """Size and validator, without the file: a pre-signed URL may permit GET only."""
+        """Return the size and validator, without reading the file: a pre-signed URL may permit GET only."""
         with self._get(url, {"Range": "bytes=0-0"}) as response:
             file = _remote_file(response, 0)
             return file.size_bytes, file.validator

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def list_servers(*, actor: User) -> dict[str, str]:
-    """Addresses by name. None for a person who may upload nowhere."""
+    """Return the addresses of the servers by name. Empty for a person who may upload nowhere."""
     return mlflow_server.configured() if _may_import(actor) else {}
 
 

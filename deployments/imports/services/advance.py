@@ -151,7 +151,7 @@ def _follow_version(job: Import) -> None:
 
 
 def _forget_files(job: Import) -> None:
-    """The source changed: start again, with nothing of what was copied before."""
+    """Forget the files, because the source changed: start again, with nothing of what was copied before."""
     _delete_objects(job)
     ArtifactFile.objects.filter(version=job.version_id).delete()
 

@@ -97,7 +97,7 @@ class MlflowSource:
         return mlflow_folders.open_folder(self._server, uri, team=self._team)
 
     def _find_version(self) -> ModelVersion:
-        """The version that an alias named at the first listing stays the one."""
+        """Find the version. The one that an alias named at the first listing stays the one."""
         number = self._pin or self._place.number
         alias = "" if number else self._place.alias
         version = self._server.find_version(self._place.name, number=number, alias=alias)

@@ -46,7 +46,7 @@ def to_running(job: Import, *, actor: Actor) -> None:
 
 
 def to_canceled(job: Import, *, actor: Actor, error: str) -> None:
-    """A worker that copies it loses its lease, so that it stops before it writes again."""
+    """Cancel the import. A worker that copies it loses its lease, so that it stops before it writes again."""
     fields = {**_ended(), "error": error, "lease_token": "", "lease_until": None}
     _apply(job, ImportState.CANCELED, actor, CANCELED, fields)
 

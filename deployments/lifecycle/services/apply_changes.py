@@ -66,7 +66,9 @@ def apply_change(*, change_id: int) -> int | None:
 
 
 def _traced(change: ChangeRequest) -> list[tuple[str, tracing.Attributes]]:
-    """Approved ones only: others are looked at each few minutes until somebody decides."""
+    """Return the traces of a change. Only approved ones have them: others are looked at each few minutes until
+    somebody decides.
+    """
     if change.state != ChangeState.APPROVED:
         return []
     return [(change.trace, {"slipway.change": change.pk, "slipway.kind": change.kind})]
@@ -107,7 +109,9 @@ def _reopen(change: ChangeRequest) -> None:
 
 
 def _begin(change: ChangeRequest) -> None:
-    """State, desired columns and rollout row in one transaction: there is no half-begun change."""
+    """Begin to apply a change. State, desired columns and rollout row are written in one transaction: there is
+    no half-begun change.
+    """
     with transaction.atomic():
         # No deadline here: that of the subject's own progress, or of its rollout's phases, applies.
         transitions.move(

@@ -65,8 +65,8 @@ def read(*, actor: User, link_id: int, opened: Collection[str]) -> LinkedDecisio
 def decide(
     *, actor: User, link_id: int, opened: Collection[str], choice: str, comment: str = ""
 ) -> LinkedDecision:
-    """The link is used up before anything is done and given back after a refusal, so that of two
-    clicks one decides. A process that dies in between leaves a used link and nothing decided.
+    """Carry out the choice. The link is used up before anything is done and given back after a refusal, so that
+    of two clicks one decides. A process that dies in between leaves a used link and nothing decided.
     """
     decision = read(actor=actor, link_id=link_id, opened=opened)
     if choice not in CHOICES[decision.link.kind]:

@@ -43,7 +43,7 @@ _PROGRAM: Final = _join_program()
 
 
 def name_of(version_id: int, attempt: str) -> str:
-    """The same for each pass over one test, so that a Job is found again."""
+    """Return the name of the Job. It is the same for each pass over one test, so that the Job is found again."""
     return f"load-test-{version_id}-{attempt}"
 
 

@@ -163,7 +163,7 @@ def _describe(waiting: Json) -> str:
 
 
 def _creation(events: Sequence[Json]) -> LoadTest | str:
-    """A quota may be free again; what the namespace forbids stays forbidden."""
+    """Say why no pod was created. A quota may be free again; what the namespace forbids stays forbidden."""
     failed = [event for event in events if event.get("reason") == "FailedCreate"]
     if not failed:
         return ""

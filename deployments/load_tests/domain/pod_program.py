@@ -94,7 +94,7 @@ class Trial:
         self.measured["load_seconds"] = round(time.monotonic() - self.started, 3)
 
     def is_loaded(self) -> bool:
-        """The models of an ensemble count too."""
+        """Return whether Triton has loaded the model. The models of an ensemble count too."""
         try:
             return self.request("GET", "/v2/health/ready")[0] == 200
         except OSError:

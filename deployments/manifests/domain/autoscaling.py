@@ -95,7 +95,7 @@ def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifes
 
 
 def is_own_hpa(spec: ServingSpec) -> bool:
-    """KServe writes the HPA of its engines, for CPU and memory only."""
+    """Return whether the portal writes the HPA. KServe writes that of its engines, for CPU and memory only."""
     return spec.engine in serving_spec.PLAIN_ENGINES or spec.scaling.metric == "queue"
 
 
@@ -134,8 +134,8 @@ def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision)
 
 
 def _hpa_metric(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """The queue is an external metric: an adapter serves the sum of the server's series of that Service,
-    which the HPA divides by the number of replicas.
+    """Return the metric of the HPA. The queue is an external metric: an adapter serves the sum of the server's
+    series of that Service, which the HPA divides by the number of replicas.
     """
     scaling = served.spec.scaling
     if scaling.metric != "queue":
@@ -172,7 +172,7 @@ def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest
 
 
 def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """KEDA scales by the trigger that demands most replicas, so each further one is a limit."""
+    """Return the triggers. KEDA scales by the one that demands most replicas, so each further one is a limit."""
     scaling, triggers = served.spec.scaling, []
     if scaling.metric:
         query = _query(context, served, scaling.metric)
@@ -191,7 +191,9 @@ def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str
 
 
 def _prometheus(context: ManifestContext, name: str, query: str, threshold: int) -> dict[str, Any]:
-    """A queue length is divided by the number of replicas; other values are compared as they are."""
+    """Return a trigger by a query. A queue length is divided by the number of replicas; other values are
+    compared as they are.
+    """
     return {
         "type": "prometheus",
         "name": name,

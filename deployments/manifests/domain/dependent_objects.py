@@ -71,8 +71,8 @@ def peer_authentication(context: ManifestContext, served: ServedRevision) -> Man
 
 
 def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Selects the Service by labels, which KServe copies to its own Service. Its own labels are those
-    by which the cluster's Prometheus selects it.
+    """Return the ServiceMonitor. It selects the Service by labels, which KServe copies to its own Service. Its
+    own labels are those by which the cluster's Prometheus selects it.
     """
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     meta = _metadata(context, served)

@@ -104,8 +104,8 @@ def path_prefix(context: ManifestContext) -> str:
 
 
 def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
-    """Weights are the approved percentages. A revision without weight is left out: the route never
-    names a Service that may not exist. One rule for each path; all other paths answer 404. The first
+    """Return the route. Weights are the approved percentages. A revision without weight is left out: the route
+    never names a Service that may not exist. One rule for each path; all other paths answer 404. The first
     backend, the stable revision, decides whether the team's address leads here too.
     """
     models = backends[0].team_models if backends else ()
@@ -130,7 +130,7 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
 
 
 def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
-    """A route without rules would match every request."""
+    """Return a rule without a backend: a route without rules would match every request."""
     return {"matches": [{"path": {"type": "Exact", "value": path_prefix(context)}}]}
 
 
@@ -270,8 +270,9 @@ def _port_of(backend: Backend) -> int:
 def _backend_refs(
     context: ManifestContext, path: ServerPath, serving: Sequence[Backend]
 ) -> list[dict[str, Any]]:
-    """A picker chooses for prompts alone, and for one revision alone: gateways exist that ask one picker
-    for all backends of a rule, so that a canary without ready pods would fail the requests of both.
+    """Return the backends of a rule. A picker chooses for prompts alone, and for one revision alone: gateways
+    exist that ask one picker for all backends of a rule, so that a canary without ready pods would fail the
+    requests of both.
     """
     if path.generates_text and len(serving) == 1 and serving[0].has_pool:
         name = f"{workload_name(context.deployment, serving[0].number)}{_POOL_SUFFIX}"

@@ -79,8 +79,9 @@ def _options(served: ServedRevision, llm: Llm) -> list[str]:
 
 
 def _security(llm: Llm) -> dict[str, Any]:
-    """The preset for several nodes adds capabilities that Pod Security *restricted* refuses. An empty list
-    does not replace theirs when KServe merges both, and this capability is the only one it admits.
+    """Return the security context. The preset for several nodes adds capabilities that Pod Security
+    *restricted* refuses. An empty list does not replace theirs when KServe merges both, and this capability
+    is the only one it admits.
     """
     fields = pod_template.security()
     if llm.nodes > 1:

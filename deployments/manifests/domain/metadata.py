@@ -229,7 +229,9 @@ def secret_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def resources_of(spec: ServingSpec) -> dict[str, Any]:
-    """Requests equal limits: Kubernetes requires it for GPUs, and no pod is evicted for memory."""
+    """Return the resources of a container. Requests equal limits: Kubernetes requires it for GPUs, and no pod
+    is evicted for memory.
+    """
     amounts = {"cpu": spec.cpu, "memory": spec.memory}
     if spec.placement.device_claims:
         return {"requests": dict(amounts), "limits": dict(amounts), "claims": [{"name": CLAIM}]}

@@ -46,7 +46,9 @@ def _pod_security(context: ManifestContext) -> dict[str, str]:
 
 
 def service_account(context: ManifestContext) -> Manifest:
-    """Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a Secret."""
+    """Return the service account. Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a
+    Secret.
+    """
     meta = {
         "name": SERVICE_ACCOUNT,
         "namespace": context.namespace,
@@ -98,7 +100,9 @@ def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key
 
 
 def serving_runtime(context: ManifestContext) -> Manifest:
-    """KServe's own runtime is pinned to an image of 2023 that lacks metrics which the portal reads."""
+    """Return the portal's ServingRuntime: KServe's own is pinned to an image of 2023 that lacks metrics which
+    the portal reads.
+    """
     container = {
         "name": "kserve-container",
         "image": context.triton_image,

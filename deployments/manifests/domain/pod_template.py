@@ -76,8 +76,8 @@ def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def rolling_update() -> dict[str, Any]:
-    """A new pod is ready before an old one stops; without a free GPU it waits and the old one
-    serves.
+    """Return the strategy of an update. A new pod is ready before an old one stops; without a free GPU it waits
+    and the old one serves.
     """
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
@@ -112,7 +112,7 @@ def _language_start_seconds(parameters_millions: int) -> int:
 
 
 def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
-    """The startup probe delays the others, so that a slow load does not count as a hang."""
+    """Return the probes. The startup probe delays the others, so that a slow load does not count as a hang."""
     attempts = -(-start_seconds(served) // _PROBE_SECONDS)
     return {
         "startupProbe": get(ready, port, periodSeconds=_PROBE_SECONDS, failureThreshold=attempts),
@@ -150,7 +150,7 @@ def security(*, is_read_only: bool = False) -> dict[str, Any]:
 
 
 def sealed(spec: ServingSpec) -> dict[str, Any]:
-    """Fields of every pod spec: no token of the cluster's API, and a context that also holds for
+    """Return the fields of every pod spec: no token of the cluster's API, and a context that also holds for
     containers which KServe or a webhook adds. A role (IRSA, Pod Identity) has a token of its own.
     """
     fields: dict[str, Any] = {"automountServiceAccountToken": False}
@@ -181,5 +181,7 @@ def hugging_face_env(served: ServedRevision) -> dict[str, Any]:
 
 
 def user_env() -> dict[str, str]:
-    """PyTorch looks up the user's name for its caches, and the image has none for this user id."""
+    """Return the user's name in the environment: PyTorch looks it up for its caches, and the image has none for
+    this user id.
+    """
     return {"name": "USER", "value": "slipway"}

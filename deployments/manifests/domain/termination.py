@@ -90,7 +90,9 @@ def knative_request_seconds(spec: ServingSpec) -> int:
 
 
 def triton_args(spec: ServingSpec) -> list[str]:
-    """An argument that follows the one of the command, and replaces it."""
+    """Return the argument for the exit timeout, which follows the one of the command and replaces it. Empty
+    where that one is right.
+    """
     if grace_seconds(spec) == OTHER_GRACE_SECONDS:
         return []
     return [f"--exit-timeout-secs={drain_seconds(spec)}"]
@@ -115,7 +117,7 @@ def lifecycle(served: ServedRevision, image: str) -> dict[str, Any]:
 
 
 def worker_fields(spec: ServingSpec) -> dict[str, Any]:
-    """Fields of the pod on each further node: it ends no sooner than the one that answers."""
+    """Return the fields of the pod on each further node: it ends no sooner than the one that answers."""
     if not spec.termination_grace_seconds:
         return {}
     return {"terminationGracePeriodSeconds": grace_seconds(spec)}

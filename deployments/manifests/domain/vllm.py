@@ -25,7 +25,7 @@ MODELS: Final = "/mnt/models"
 
 
 def parallel_args(llm: Llm) -> list[str]:
-    """Copies of the model in one pod, and the GPUs of each."""
+    """Return the arguments for copies of the model in one pod, and the GPUs of each."""
     copies = [f"--data-parallel-size={llm.data_parallel}"] if llm.data_parallel > 1 else []
     return [f"--tensor-parallel-size={llm.tensor_parallel}", *copies]
 

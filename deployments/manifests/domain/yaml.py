@@ -47,7 +47,7 @@ for tag, pattern, first in (
 
 
 def to_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
-    """Byte-identical for equal manifests."""
+    """Write manifests as YAML, byte-identical for equal manifests."""
     return "---\n".join(_text_of(manifest) for manifest in manifests)
 
 
@@ -85,7 +85,7 @@ def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str])
 
 
 def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
-    """Dashes are aligned with the key, as PyYAML and kubectl write them."""
+    """Append a list. Dashes are aligned with the key, as PyYAML and kubectl write them."""
     for item in value:
         if isinstance(item, dict) and item:
             _put_map(item, f"{indent}- ", f"{indent}  ", lines)

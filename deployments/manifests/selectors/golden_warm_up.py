@@ -51,7 +51,7 @@ def without_pins(spec: ServingSpec) -> ServingSpec:
 
 
 def samples_of(version: ModelVersion, spec: ServingSpec) -> list[WarmUpSample]:
-    """Golden requests never change, and deleted ones keep their row."""
+    """Return the samples of a warm-up. Golden requests never change, and deleted ones keep their row."""
     if not is_used(spec):
         return []
     rows = GoldenRequest.objects.filter(pk__in=spec.triton.warm_up.golden_ids).order_by("pk")

@@ -89,7 +89,9 @@ def compare_revision(rendered: RenderedRevision, bucket: Bucket, *, is_laid_out:
 
 
 def compare_version(version: ModelVersion, bucket: Bucket) -> list[str]:
-    """Configurations that revisions add beside the version are not part of its record."""
+    """Compare the version's objects with its record. Configurations that revisions add beside the version are
+    not part of it.
+    """
     if version.source_uri:
         return []
     recorded = serving_objects.from_json(version.laid_out)

@@ -86,7 +86,9 @@ def _serves(deployment: Deployment) -> str:
 
 
 def _state_of(deployment: Deployment) -> tuple[str, str]:
-    """An open rollout replaces the state, unless the deployment is degraded or pending."""
+    """Return the state to show. An open rollout replaces the state, unless the deployment is degraded or
+    pending.
+    """
     if deployments.is_stopping(deployment):
         return "stopping", ""
     rollouts = getattr(deployment, "open_rollouts", [])

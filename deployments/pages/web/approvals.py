@@ -112,7 +112,7 @@ def _count(rows: QuerySet[Any], shown: Sized) -> int:
 
 
 def _by_age(*rows: Iterable[ChangeItem | BatchItem]) -> list[ChangeItem | BatchItem]:
-    """The oldest first."""
+    """Sort the items, the oldest first."""
     return sorted(chain.from_iterable(rows), key=lambda row: row.requested_at)
 
 

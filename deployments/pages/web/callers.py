@@ -73,7 +73,7 @@ def _issuer_of(deployment: Deployment) -> str:
 
 
 def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey | NewKey:
-    """A new key where it was rotated. Raises DomainError."""
+    """Change a key as the form says. Return a new key where it was rotated. Raises DomainError."""
     data = form.cleaned_data
     key: dict[str, Any] = {
         "actor": user,

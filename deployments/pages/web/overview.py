@@ -156,8 +156,8 @@ def _split_of_triton(stats: ServingStats) -> list[tuple[str, float | None, str]]
 def _split_of_text(
     stats: ServingStats, language: LanguageStats
 ) -> list[tuple[str, float | None, str]]:
-    """The time to the first token includes the queue. Each mean is over other requests while some
-    run, so a difference may be below zero.
+    """Split the mean request's time by tokens. The time to the first token includes the queue. Each mean is
+    over other requests while some run, so a difference may be below zero, which is shown as 0.
     """
     whole, first, queue = stats.mean_latency_ms, language.time_to_first_token_ms, stats.queue_ms
     if whole is None or first is None or queue is None:

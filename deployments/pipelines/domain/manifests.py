@@ -118,8 +118,8 @@ def inference_graph(
 
 
 def http_route(context: GraphContext, *, has_key: bool = False) -> Manifest:
-    """The portal's own, as a deployment's route: KServe creates no entry from outside. `has_key`: with the filter
-    of `key_filter`.
+    """Return the route. It is the portal's own, as a deployment's: KServe creates no entry from outside.
+    `has_key`: with the filter of `key_filter`.
     """
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     filters: list[dict[str, Any]] = [{"type": "URLRewrite", "urlRewrite": rewrite}]

@@ -137,7 +137,9 @@ def _condition_faults(node: PipelineNode, index: int, path: str) -> Faults:
 
 
 def _condition_problem(condition: str) -> str | None:
-    """GJSON accepts any text and matches nothing when it is wrong, so certain mistakes are refused."""
+    """Say what is wrong with a condition. GJSON accepts any text and matches nothing when it is wrong, so
+    certain mistakes are refused.
+    """
     if not condition.isprintable():
         return "Write it on one line."
     opened: list[str] = []

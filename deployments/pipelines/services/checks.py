@@ -127,7 +127,7 @@ def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
 
 
 def _of_pod_security(pipeline: Pipeline) -> list[Check]:
-    """KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
+    """Check Pod Security: KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
     used = rendering.policy_in_force(rendering.policy_of(pipeline))
     is_refused = used.pod_security in ("", serving_policy.RESTRICTED)
     if pipeline.cluster.kind == rendering.LOCAL or not is_refused:
@@ -150,7 +150,7 @@ def _of_cluster(pipeline: Pipeline) -> Check:
 
 
 def _of_name(pipeline: Pipeline) -> Check:
-    """A deployment of the same name would have the same address, so both share one set of names."""
+    """Check the name. A deployment of the same name would have the same address, so both share one set of names."""
     problem = kubernetes_names.problem_with(pipeline.name, namespace=pipeline.namespace)
     if problem:
         return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))

@@ -32,7 +32,7 @@ _RULE_KINDS: Final = {
 
 class PipelineSubject(ChangeSubject[RenderedPipeline]):
     def facts(self, change: ChangeRequest) -> ChangeFacts:
-        """A pipeline takes no GPU, so rules about cost and GPUs do not match."""
+        """Return the facts that rules match. A pipeline takes no GPU, so rules about cost and GPUs do not match."""
         pipeline = pipeline_of(change)
         return ChangeFacts(
             team_id=pipeline.team_id,

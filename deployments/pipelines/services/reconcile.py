@@ -107,7 +107,7 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
 
 
 def _pass(pipeline: Pipeline, lease: Lease) -> float | None:
-    """Returns the seconds until the next pass; None for never."""
+    """Run one pass and return the seconds until the next. None for never."""
     desired = _with_key(pipeline, _desired_of(pipeline))
     has_keys = router_keys.has_open(pipeline)
     live = _observe(pipeline, has_keys=has_keys)
@@ -220,7 +220,7 @@ def _carry_out(act: Act, pipeline: Pipeline, desired: _Desired) -> CommitResult 
 
 
 def _commit(act: Act, backend: GitBackend, desired: _Desired) -> CommitResult | None:
-    """The GitOps operator does the rest, which later passes observe."""
+    """Commit one act. The GitOps operator does the rest, which later passes observe."""
     if act == Act.PUSH_GRAPH and desired.graph is not None:
         return backend.push("push router", [desired.graph])
     if act == Act.PUSH_ROUTE:

@@ -58,7 +58,7 @@ def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
 
 
 def note_refusal(pipeline: Pipeline, lease: Lease, error: ClusterError) -> None:
-    """The cluster refused or did not answer; what was last observed stays."""
+    """Note that the cluster refused or did not answer. What was last observed stays."""
     state = DeploymentState(pipeline.state)
     if state in (DeploymentState.PENDING, DeploymentState.PROGRESSING):
         state = DeploymentState.PROGRESSING
@@ -128,7 +128,9 @@ def _end(change: ChangeRequest, to: ChangeState, action: AuditAction, message: s
 
 
 def _applying(pipeline: Pipeline) -> ChangeRequest | None:
-    """Desired state and request move in one transaction, so that it is the one just observed."""
+    """Return the request that is being applied. Desired state and request move in one transaction, so that it
+    is the one just observed.
+    """
     change = changes.open_request_of(pipeline)
     return change if change is not None and change.state == ChangeState.APPLYING else None
 

@@ -41,8 +41,8 @@ _WRITE_AGAIN_AFTER: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class RouterKey:
-    """The key that the router uses now. `row` None: no key is accepted by all deployments yet, and `waits_for`
-    says which do not.
+    """The key that the router uses now. `row` is None before any is in use. `waits_for` names the deployments that
+    do not accept it yet.
     """
 
     row: PipelineKey | None
@@ -193,7 +193,7 @@ def _has(member: Deployment, key: PipelineKey) -> bool:
 
 
 def _take_over(kept: Sequence[PipelineKey], at: datetime) -> PipelineKey:
-    """The newest; the others end once proxies surely use it."""
+    """Return the newest key. The others end once proxies surely use it."""
     *older, newest = kept
     for key in older:
         if newest.written_at is None:

@@ -97,7 +97,9 @@ def _restored(number: int) -> str:
 
 
 def _recorded(revision: int, restored: int) -> str:
-    """Revisions never change, so going back makes another with the same content."""
+    """Say which revision a roll back makes. Revisions never change, so going back makes another with the same
+    content.
+    """
     if not revision or not restored:
         return ""
     return f" It appears as r{revision}, a copy of r{restored}."

@@ -174,7 +174,7 @@ class RolloutPlan(PlanSettings):
     @field_validator("steps")
     @classmethod
     def _check_steps(cls, steps: tuple[Step, ...], info: ValidationInfo) -> tuple[Step, ...]:
-        """Weights increase within 1 to 100; promotion after the last step ends with 100."""
+        """Check that weights increase within 1 to 100. Promotion after the last step ends with 100."""
         if info.data.get("kind") == PlanKind.BLUE_GREEN:
             return _check_zero_traffic(steps)
         if len(steps) > _MOST_STEPS:
@@ -229,7 +229,7 @@ def _parse(text: str) -> RolloutPlan:
 
 
 def _rejected(error: ValidationError) -> Rejected:
-    """Errors with paths as they are on the wire: without the tags of the union of guards."""
+    """Return the errors with paths as they are on the wire: without the tags of the union of guards."""
     fields = {
         ".".join(part for part in path.split(".") if part not in guard_set.TAGS): message
         for path, message in rejection_of(error, RolloutPlan).fields.items()

@@ -79,7 +79,7 @@ def save(
 
 
 def remove(*, actor: User, team: Team, template_id: int) -> None:
-    """Rollouts that began from it keep their own copy."""
+    """Delete a template. Rollouts that began from it keep their own copy."""
     template = get(actor=actor, team=team, template_id=template_id)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     with transaction.atomic():

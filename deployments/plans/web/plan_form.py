@@ -124,7 +124,7 @@ class PlanForm(CommentForm):
         return all([super().is_valid(), *(form.is_valid() for form in rows)])
 
     def steps_json(self) -> list[dict[str, Any]]:
-        """Rows with a weight. Blue/green has one step without traffic, which is the default."""
+        """Return the rows with a weight. Blue/green has one step without traffic, which is the default."""
         if self.kind_value() == PlanKind.BLUE_GREEN:
             return []
         return plan_rows.rows_of(self.steps)
@@ -146,7 +146,7 @@ class PlanForm(CommentForm):
         }
 
     def clean_kind(self) -> str:
-        """The kind of a template may be off here; then none is chosen, and another is no default."""
+        """Check the kind. That of a template may be off here; then none is chosen, and another is no default."""
         kind: str = self.cleaned_data["kind"]
         if self.cleaned_data.get("has_plan") and not kind:
             raise forms.ValidationError("Choose a rollout kind.")

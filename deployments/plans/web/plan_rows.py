@@ -212,7 +212,7 @@ def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
 
 
 def _scaled(value: float | None, unit: str) -> float | None:
-    """People read and write a ratio in percent."""
+    """Convert a ratio to percent, in which people read and write it."""
     return round(value * 100, 6) if value is not None and unit == "ratio" else value
 
 

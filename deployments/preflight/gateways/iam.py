@@ -77,7 +77,9 @@ class _Role:
         return {action for action, arn in requests if self._is_allowed(action, arn, prefix)}
 
     def _is_allowed(self, action: str, resource_arn: str, prefix: str) -> bool:
-        """ListBucket is restricted by its prefix parameter, which is not part of the resource."""
+        """Simulate one action. ListBucket is restricted by its prefix parameter, which is not part of the
+        resource.
+        """
         context = {
             "ContextKeyName": _PREFIX_KEY,
             "ContextKeyValues": [prefix],

@@ -58,7 +58,7 @@ class _NamedObject:
 def check_runtime(
     context: ManifestContext, served: ServedRevision, *, cluster_id: int
 ) -> list[Check]:
-    """The KServe serving runtime of the engine. Other engines need none."""
+    """Check the KServe serving runtime of the engine. Other engines need none."""
     spec = served.spec
     if spec.engine in _RUNTIMES and spec.nodes == 1:
         detail = f"{_RUNTIMES[spec.engine]} is created automatically in {context.namespace}, with {_image(context, spec)}."

@@ -14,8 +14,8 @@ NAME: Final = "GPU of the plan"
 
 
 def check_gpus(versions: Iterable[ModelVersion], gpu_names: Sequence[str]) -> list[Check]:
-    """A check of each plan on each GPU: models of one process share its GPU. A name is empty where the
-    instance type is not known yet.
+    """Check each plan on each GPU: models of one process share its GPU. A name is empty where the instance type
+    is not known yet.
     """
     names = list(dict.fromkeys(gpu_names))
     return [c for version in versions for name in names for c in _check_gpu(version, name)]

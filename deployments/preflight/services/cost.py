@@ -128,16 +128,15 @@ def gpu_names(shares: Iterable[GpuShare | None]) -> str:
 
 
 def _dearness(share: GpuShare) -> tuple[bool, Decimal]:
-    """A price that is not known is not a low one."""
+    """Return the key for ordering shares by price. A price that is not known is not a low one."""
     amount = share.usd_per_hour_amount
     return amount is None, amount or Decimal(0)
 
 
 def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
-    """A forecast over the budget fails without blocking: approvers decide. A binding budget blocks,
-    unless the request costs no more than what it replaces.
-
-    A full month counts as well as the rest of this one, which is short on its last day.
+    """Check the forecast against the budget. A forecast over the budget fails without blocking: approvers
+    decide. A binding budget blocks, unless the request costs no more than what it replaces. A full month
+    counts as well as the rest of this one, which is short on its last day.
     """
     if cost.budget is None:
         detail = "The team has no monthly budget."

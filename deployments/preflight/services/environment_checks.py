@@ -108,7 +108,7 @@ def _check_promotion(
     kind: str,
     versions: Sequence[ModelVersion],
 ) -> Iterator[Check]:
-    """Golden requests are those of the first version: the others get none."""
+    """Check the promotion of versions. Golden requests are those of the first version: the others get none."""
     version, *additional = versions
     source = environment_rules.source_of(environment, rules)
     evidence = promotion.evidence_of(version, team_id=team_id, source=source) if source else None

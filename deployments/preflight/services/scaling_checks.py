@@ -56,8 +56,8 @@ def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
 def check_knative(
     spec: ServingSpec, cluster: ClusterInfo, manifests: Sequence[Manifest]
 ) -> list[Check]:
-    """Knative refuses fields of a pod that its configuration does not allow, and KServe sends it the
-    pod only after the dry run.
+    """Check the pod's fields against Knative's configuration. Knative refuses fields that it does not allow,
+    and KServe sends it the pod only after the dry run.
     """
     if spec.scaling.kind != KNATIVE:
         return []

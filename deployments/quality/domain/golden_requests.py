@@ -35,7 +35,7 @@ def check_name(name: str) -> str:
 
 
 def check_request(request: object, signature: Signature) -> dict[str, Any]:
-    """The request without an id, each input fitting the signature. Raises Rejected."""
+    """Check a request and return it without an id, each input fitting the signature. Raises Rejected."""
     if not isinstance(request, Mapping):
         raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
     check_names("request", request, _REQUEST_FIELDS)
@@ -49,7 +49,7 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
 
 
 def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]:
-    """The outputs of the right answer, flat. Raises Rejected."""
+    """Check the right answer and return its outputs, flat. Raises Rejected."""
     place = "expected.outputs"
     if isinstance(answer, list):
         answer, place = {"outputs": answer}, "expected"
@@ -152,7 +152,7 @@ def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output,
 def _check_fit(
     field: str, outputs: Sequence[Output], tensors: Sequence[Tensor], *, is_whole: bool
 ) -> None:
-    """A version without a known signature fits anything."""
+    """Check that the request fits the signature. Anything fits a version without a known one. Raises Rejected."""
     if not tensors:
         return
     known = {tensor.name: tensor for tensor in tensors}
@@ -195,7 +195,7 @@ def _check_tolerance(name: str, tolerance: object) -> dict[str, float]:
 
 
 def _check_storable(field: str, value: object) -> None:
-    """PostgreSQL keeps neither NaN, nor a zero byte, nor half a character in JSON."""
+    """Check that PostgreSQL can store the JSON: it keeps neither NaN, nor a zero byte, nor half a character."""
     try:
         text = json.dumps(value, allow_nan=False)
         json.dumps(value, ensure_ascii=False).encode()

@@ -213,7 +213,7 @@ def _short(value: Any) -> str:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinities."""
+    """Replace infinities and NaN by None: JSON has none."""
     return value if math.isfinite(value) else None
 
 

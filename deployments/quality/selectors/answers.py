@@ -29,8 +29,8 @@ def posted_kinds(rollout: Rollout) -> set[str]:
 
 
 def windows_of(rollout: Rollout, kind: Kind) -> Sides:
-    """Both sides window by window. Once stable gets no requests, it is what was posted for it in the
-    hour before.
+    """Return the summaries of both sides window by window. Once stable gets no requests, its side is what was
+    posted for it in the hour before.
     """
     until = rollout.reference.get("until")
     if until is not None:

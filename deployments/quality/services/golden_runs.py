@@ -218,7 +218,7 @@ def _send(run: GoldenRun, row: GoldenResult) -> None:
 
 
 def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output], str]:
-    """Stable's answer for the comparison only; after a few attempts the run continues without it."""
+    """Read stable's answer, for the comparison only. After a few attempts the run continues without it."""
     try:
         return _read(pod_inference.infer(stable, row.golden.request))
     except NotAnswered as error:

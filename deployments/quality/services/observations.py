@@ -68,8 +68,9 @@ def _serving(deployment: Deployment, number: int) -> Revision:
 def _post_vectors(
     actor: User, deployment: Deployment, revision: Revision, vectors: list[list[float]]
 ) -> Posted:
-    """The first ones of a revision become its reference set. All others, and all of a candidate,
-    are compared with the reference set of the stable revision."""
+    """Store embeddings. The first ones of a revision become its reference set. All others, and all of a
+    candidate, are compared with the reference set of the stable revision.
+    """
     size = len(vectors[0])
     stable = deployment.stable_revision or revision
     with transaction.atomic():

@@ -125,7 +125,7 @@ def example_of(model: Model) -> str:
 
 
 def _example_tensor(tensor: Tensor) -> dict[str, Any]:
-    """Data is for the person to fill in."""
+    """Return an example of a tensor. Its data is for the person to fill in."""
     shape = [max(size, 1) for size in tensor.dims]
     return {
         "name": tensor.name,

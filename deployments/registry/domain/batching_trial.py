@@ -103,7 +103,7 @@ def _decide(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[V
 def _attempts(
     inputs: Sequence[Input], sizes: dict[str, list[int]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Small sizes first, because they are fast, then the declared ones."""
+    """Return the sizes to try: small sizes first, because they are fast, then the declared ones."""
     for chosen in ({}, sizes) if sizes else ({},):
         for policy in trial_inputs.POLICIES:
             generated = [trial_inputs.make_item(inputs, policy, n, chosen) for n in range(_ITEMS)]
@@ -135,7 +135,7 @@ def _compare(
 def _try_larger_batches(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> str:
-    """Until the deadline. The largest batch is last, because it takes longest."""
+    """Try larger batches until the deadline. The largest batch is last, because it takes longest."""
     whole = tuple((3 * index) % _ITEMS for index in range(largest))
     seconds_each = 0.0
     for indices in (*_LARGER_BATCHES, whole):

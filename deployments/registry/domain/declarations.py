@@ -131,7 +131,7 @@ def parse_sizes(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def format_sizes(declared: Declaration) -> str:
-    """The inverse of `parse_sizes`."""
+    """Format sizes: the inverse of `parse_sizes`."""
     return "\n".join(
         f"{name} = {' x '.join(map(str, dims))}" for name, dims in declared.largest_inputs.items()
     )

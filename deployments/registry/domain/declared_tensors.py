@@ -33,7 +33,7 @@ def parse(text: str, *, field: str) -> tuple[Tensor, ...]:
 
 
 def format_lines(tensors: Iterable[Tensor]) -> str:
-    """The inverse of `parse`."""
+    """Format tensors as lines: the inverse of `parse`."""
     return "\n".join(f"{t.name} = {t.dtype} {' x '.join(map(str, t.dims))}" for t in tensors)
 
 

@@ -30,7 +30,9 @@ class InputSizes:
 
 
 def largest(signature: Signature, declared: Mapping[str, Sequence[int]]) -> InputSizes:
-    """The first dimension of a batched model is its max batch size, even if declared otherwise."""
+    """Return the largest sizes of all inputs. The first dimension of a batched model is its max batch size,
+    even if declared otherwise.
+    """
     dims, assumed = {}, []
     for tensor in signature.inputs:
         declared_dims = declared.get(tensor.name, ())

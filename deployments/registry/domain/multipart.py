@@ -41,7 +41,7 @@ class PartPlan:
 
 
 def plan(size_bytes: int) -> PartPlan:
-    """Whole-MiB parts: 8 MiB, or larger where the file would need more than 1000 of them."""
+    """Plan the parts, in whole MiB: 8 MiB, or larger where the file would need more than 1000 of them."""
     if size_bytes < 0:
         raise ValueError(f"a file of {size_bytes} bytes")
     minimum = -(-size_bytes // MAX_PARTS)

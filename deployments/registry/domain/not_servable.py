@@ -12,7 +12,7 @@ class NeedsDeclaration(NotServable):
 
 
 def printable(text: str | bytes) -> str:
-    """Text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
+    """Return text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     return "".join(char if char.isprintable() else "�" for char in decoded)
 

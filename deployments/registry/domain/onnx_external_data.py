@@ -61,7 +61,7 @@ def _locate(tensor: Any, files: Mapping[str, int]) -> str:
 
 
 def _path_of(location: str) -> str:
-    """Below the graph's folder, as the files of an artifact are named."""
+    """Return the path below the graph's folder, as the files of an artifact are named."""
     parts = [part for part in location.split("/") if part != "."]
     is_inside = location and "\\" not in location and ":" not in location
     if not is_inside or any(part in ("", "..") for part in parts):

@@ -136,7 +136,7 @@ def from_json(data: Mapping[str, Any]) -> Signature:
 
 
 def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-    """DEFAULT_MAX_BATCH if all tensors share a dynamic first dimension, otherwise 0.
+    """Return DEFAULT_MAX_BATCH if all tensors share a dynamic first dimension, otherwise 0.
 
     Different names of the first dimension mean that it is not a batch dimension; a name that appears
     again in a later dimension is a length. The result is 0 in doubt: no batching is always correct.

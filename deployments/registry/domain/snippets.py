@@ -64,7 +64,9 @@ def _tritonclient(url: str, model: str, signature: Signature) -> str:
 
 
 def _grpc(url: str, model: str, signature: Signature) -> str:
-    """The path of a gRPC request is its method, so the deployment is named by a header."""
+    """Render the call over gRPC. The path of a gRPC request is its method, so the deployment is named by a
+    header.
+    """
     host, _, deployment = _address(url).partition("/")
     if ":" not in host:
         host += ":443" if url.startswith("https://") else ":80"

@@ -47,9 +47,8 @@ def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
 
 
 def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
-    """Object Lock, and the policy where the portal's own roles are named. Safe to repeat.
-
-    Returns what the store refused.
+    """Set Object Lock, and the policy where the portal's own roles are named. Safe to repeat. Returns what the
+    store refused.
     """
     client, bucket = store.client, store.bucket
     steps: list[tuple[str, Callable[[], None]]] = [

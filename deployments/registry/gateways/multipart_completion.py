@@ -40,9 +40,8 @@ def assemble_within(size_bytes: int) -> timedelta:
 def complete(
     client: Any, bucket: str, key: str, upload_id: str, parts: Sequence[StoredPart]
 ) -> str:
-    """The VersionId of the object. `client` must not retry.
-
-    Raises StillAssembling if the answer did not come: the store may be at work.
+    """Complete an upload and return the VersionId of the object. `client` must not retry. Raises
+    StillAssembling if the answer did not come: the store may be at work.
     """
     manifest = [
         {"PartNumber": part.number, "ETag": part.etag}

@@ -111,7 +111,9 @@ class S3Store:
         return StoredPart(number=number, size_bytes=len(body), etag=str(response["ETag"]))
 
     def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
-        """The VersionId of the whole object. Raises StillAssembling if no answer came in time."""
+        """Complete an upload and return the VersionId of the whole object. Raises StillAssembling if no answer
+        came in time.
+        """
         return multipart_completion.complete(
             self._completing_client, self.bucket, key, upload_id, parts
         )

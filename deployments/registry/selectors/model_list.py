@@ -45,7 +45,7 @@ class ModelRow:
 
 
 def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
-    """Matching models. The version filters must all match the same version."""
+    """List matching models. The version filters must all match the same version."""
     rows = Model.objects.filter(team__in=policy.visible_teams(actor))
     if filters.team_slug:
         rows = rows.filter(team__slug=filters.team_slug)
@@ -63,7 +63,7 @@ def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
 
 
 def with_joins(models: Collection[Model]) -> list[ModelRow]:
-    """Two additional queries for any number of models."""
+    """Add what rows of models show, in two additional queries for any number of models."""
     latest = _latest_versions([model.pk for model in models])
     serving = deployments_of_models([model.pk for model in models])
     return [

@@ -32,7 +32,7 @@ class TypicalStart:
 
 
 def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
-    """The group with the newest start first."""
+    """Return the typical starts, the group with the newest start first."""
     revisions, times = served.revisions, served.times
     by_workload: dict[tuple[int, str, str], list[Revision]] = defaultdict(list)
     for revision in revisions:

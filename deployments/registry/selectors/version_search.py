@@ -85,7 +85,9 @@ def with_metric(rows: QuerySet[ModelVersion, R], metric: str) -> QuerySet[ModelV
 
 
 def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
-    """Counted again when a visible model changed, and at the latest after FACETS_SECONDS."""
+    """Return the counted facets. They are counted again when a visible model changed, and at the latest after
+    FACETS_SECONDS.
+    """
     teams = sorted(policy.visible_teams(actor).values_list("pk", flat=True))
     changed = Model.objects.filter(team__in=teams).aggregate(at=Max("changed_at"), n=Count("pk"))
     key = ("registry-facets", teams, changed["at"], changed["n"], filters)
@@ -93,7 +95,7 @@ def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
 
 
 def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
-    """Three queries for any number of versions."""
+    """Count the facets, in three queries for any number of versions."""
     visible = ModelVersion.objects.filter(model__team__in=teams, discarded_at=None)
     chosen = {
         "team": filters.team,

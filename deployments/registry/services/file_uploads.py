@@ -71,7 +71,9 @@ def open_upload(file: MultipartFile, *, with_part_checksums: bool) -> None:
 
 
 def parts_state(file: MultipartFile) -> PartsState:
-    """An upload that the store has dropped is forgotten: all its parts are missing again."""
+    """Return the parts of the file. An upload that the store has dropped is forgotten: all its parts are
+    missing again.
+    """
     if file.s3_version_id:
         return PartsState(plan_of(file), is_assembled=True)
     if not file.upload_id:

@@ -24,7 +24,7 @@ def write(version: ModelVersion) -> None:
 
 
 def create(version: ModelVersion) -> None:
-    """The rows of a new version, which has none. Inside the transaction that creates it."""
+    """Create the rows of a new version, which has none. Call inside the transaction that creates it."""
     with transaction.atomic(savepoint=False):
         VersionDocument.objects.bulk_create([VersionDocument(version=version, **_text(version))])
         _create_facts(version)

@@ -180,8 +180,8 @@ def to_failed(
     facts: Mapping[str, Any] | None = None,
     lease: Lease | None = None,
 ) -> None:
-    """The next pass, due at once, deletes the bytes. A version that was ready before never fails:
-    `former` and `release` must be empty.
+    """Move a version to failed. The next pass, due at once, deletes the bytes. A version that was ready before
+    never fails: `former` and `release` must be empty.
     """
     fields = {
         **(facts or {}),
@@ -205,7 +205,7 @@ def to_archived(*, version: ModelVersion, actor: Actor, reason: str) -> None:
 
 
 def to_restored(*, version: ModelVersion, actor: Actor) -> None:
-    """A release from quarantine keeps its end."""
+    """Move an archived version back to ready. A release from quarantine keeps its end."""
     fields = {"next_check_at": version.deadline_at}
     _apply(
         version, actor, _Transition([VersionState.ARCHIVED], VersionState.READY, RESTORED, fields)
@@ -213,8 +213,8 @@ def to_restored(*, version: ModelVersion, actor: Actor) -> None:
 
 
 def to_released(*, version: ModelVersion, actor: Actor, release: Release) -> None:
-    """A version with a serving repository is ready. Others continue their verification, and are ready until
-    the same end if an engine serves them.
+    """Release a version from quarantine. One with a serving repository is ready. Others continue their
+    verification, and are ready until the same end if an engine serves them.
     """
     at = clock.now()
     if version.repository_prefix:

@@ -257,7 +257,7 @@ def _no_such_file(path: str) -> Invalid:
 
 
 def extend(version: ModelVersion) -> None:
-    """An upload that makes progress does not expire."""
+    """Extend the deadline of an upload: while it makes progress it does not expire."""
     at = clock.now()
     stale = ModelVersion.objects.filter(
         pk=version.pk,

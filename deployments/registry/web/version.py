@@ -57,7 +57,7 @@ def version_page(
 @require_GET
 @people_only
 def checks(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
-    """The live checklist alone; 286 ends the polling once the state is final."""
+    """Show the live checklist alone. Status 286 ends the polling once the state is final."""
     version = _find(user, team, name, number)
     is_final = version.state not in _IN_PROGRESS
     context = {

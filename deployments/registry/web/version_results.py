@@ -97,7 +97,9 @@ def _choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
 
 
 def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
-    """A team is chosen always, as on every page, so that all of them are a choice as well."""
+    """Return the choices of teams. A team is chosen always, as on every page, so that all of them are a choice
+    as well.
+    """
     if len(facet.values) < 2 and chosen:
         return []
     everything = with_query(request, page=None, team=None, teams="all")

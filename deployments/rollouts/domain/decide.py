@@ -95,7 +95,7 @@ class Decision:
 
 
 def decide(progress: RolloutProgress, observed: RolloutObservation, now: datetime) -> Decision:
-    """The one next effect. Final phases only wait."""
+    """Decide the one next effect. Final phases only wait."""
     if progress.phase in (RolloutPhase.COMPLETED, RolloutPhase.ABORTED):
         return Decision(Effect.WAIT, "finished")
     if progress.phase == RolloutPhase.ABORTING:
@@ -179,7 +179,7 @@ def _decide_running(
 
 
 def _describe_failure(progress: RolloutProgress, observed: RolloutObservation) -> str:
-    """A mirrored candidate cannot hurt users, which is the first thing to know of its failure."""
+    """Describe the failure. A mirrored candidate cannot hurt users, which is the first thing to know of it."""
     unhurt = "; users only got answers from the stable revision" if progress.is_shadow else ""
     return f"{observed.failure}{unhurt}"
 
@@ -273,7 +273,9 @@ def _decide_aborting(
 def _describe_unconfirmed(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> str:
-    """However long it takes: requests may still reach the candidate, and its pods answer them."""
+    """Say why an abort is not confirmed, however long it takes: requests may still reach the candidate, and its
+    pods answer them.
+    """
     if now < progress.phase_deadline_at:
         return "waiting for the route to stop sending to the candidate"
     if observed.weight is None and observed.mirror is None:

@@ -13,7 +13,7 @@ UNREADY_SECONDS: Final = 120
 
 
 def are_ready(progress: RolloutProgress, observed: RolloutObservation) -> bool:
-    """The candidate, and its baseline while there is one."""
+    """Return whether the candidate is ready, and its baseline while there is one."""
     has_baseline = not progress.is_baseline_desired or observed.is_baseline_ready is True
     return observed.is_candidate_ready is True and has_baseline
 

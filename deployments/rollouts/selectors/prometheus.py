@@ -74,14 +74,14 @@ def unknown(state: State) -> dict[Reads, str]:
 
 
 def unknown_histograms(guards: PlanGuards, state: State) -> dict[Measure, str]:
-    """The same of each histogram that a guard needs, by what it counts."""
+    """Say why there are no current numbers of each histogram that a guard needs, by what it counts."""
     needed = {guard.kind.measure for guard in guards.percentiles}
     read = {measure: state.histogram(measure) for measure in needed}
     return {measure: of.problem or _unknown(of.at) for measure, of in read.items()}
 
 
 def unknown_queries(guards: PlanGuards, state: State) -> dict[str, str]:
-    """The same of each query, by the name of its guard."""
+    """Say why there are no current numbers of each query, by the name of its guard."""
     times = {name: watched.at for name, watched in state.watched.items()}
     return {guard.name: _unknown(times.get(guard.name)) for guard in guards.queries}
 

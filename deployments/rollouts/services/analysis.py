@@ -89,7 +89,7 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
 
 
 def _analyse_without_traffic(snapshot: RolloutSnapshot) -> Analysis:
-    """Blue/green: there are no requests to count, only what was checked before any."""
+    """Analyse a step of blue/green: there are no requests to count, only what was checked before any."""
     rollout = snapshot.rollout
     checked = quality.before_traffic(rollout=rollout)
     guard = GuardResult(
@@ -138,7 +138,7 @@ def _analysis(
 def _judge(
     snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str, load: PodLoad | None
 ) -> tuple[GuardResult, ...]:
-    """The guards of the plan, each by what its source says now."""
+    """Judge the guards of the plan, each by what its source says now."""
     rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
     guards, state = plan.guards, prometheus.read(snapshot)
     terms = Terms(
@@ -210,8 +210,8 @@ def _describe_stale_metrics(
 def _judge_split(
     progress: RolloutProgress, counts: CounterReadings, unknown: str, *, is_covered: bool
 ) -> tuple[GuardResult, ...]:
-    """A split that was right at the last reading is not known to be right now. Without all pods it may
-    only seem to be wrong. Once the candidate is stable there is none.
+    """Judge the split. One that was right at the last reading is not known to be right now. Without all pods it
+    may only seem to be wrong. Once the candidate is stable there is none.
     """
     if progress.is_watched:
         return ()

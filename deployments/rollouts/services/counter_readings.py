@@ -131,8 +131,8 @@ def lengths_chosen_anew(snapshot: RolloutSnapshot) -> BlockLengths | None:
 
 
 def _with_lengths(snapshot: RolloutSnapshot, before: CounterReadings) -> CounterReadings:
-    """Chosen anew once more is known of stable, up to the last reading: a block then ends no other way for
-    what is read now.
+    """Choose the lengths of blocks anew once more is known of stable, up to the last reading: a block then ends
+    no other way for what is read now.
     """
     tests, until = before.tests, before.until
     if until is None or not tests.lengths.is_outdated(tests.seconds):

@@ -179,7 +179,7 @@ def _start_soak(snapshot: RolloutSnapshot, decision: Decision) -> None:
 
 
 def _switch(snapshot: RolloutSnapshot, decision: Decision) -> None:
-    """A plan without steps: approved as "switch when ready"."""
+    """Send all requests to the candidate of a plan without steps, which was approved as "switch when ready"."""
     with transaction.atomic():
         _move(snapshot, RolloutPhase.RUNNING, decision.message)
         _move(snapshot, RolloutPhase.PROMOTING, decision.message)

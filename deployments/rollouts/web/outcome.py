@@ -79,7 +79,7 @@ def outcome_of(view: RolloutView) -> Outcome | None:
 
 
 def alarm_of(view: RolloutView) -> str:
-    """A fault of the gateway or of who reads the numbers, not of the candidate."""
+    """Describe a fault of the gateway or of who reads the numbers, not of the candidate. Empty without one."""
     return _split_alarm(view) or _stale_metrics_alarm(view)
 
 

@@ -139,7 +139,7 @@ def _is_managed(pod: Json) -> bool:
 
 
 def _is_of(workload: Json, pods: Sequence[Json]) -> bool:
-    """A Workload belongs to its pod, or pods of a group name it."""
+    """Return whether the Workload belongs to one of the pods: its owner is a pod, or pods of a group name it."""
     metadata = workload["metadata"]
     owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
     return any(

@@ -219,8 +219,8 @@ def is_mirrored(deployment: Deployment) -> bool:
 
 
 def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
-    """Revisions come by queries of their own: PostgreSQL plans one query with thirteen tables for longer
-    than it takes to answer four, and joins all rows before it cuts a page from them.
+    """Read related rows, revisions by queries of their own: PostgreSQL plans one query with thirteen tables for
+    longer than it takes to answer four, and joins all rows before it cuts a page from them.
     """
     complete = revisions.complete().order_by()
     return rows.select_related(*_RELATED).prefetch_related(

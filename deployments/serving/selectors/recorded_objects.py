@@ -23,7 +23,9 @@ _ROUTE: Final = "HTTPRoute"
 
 
 def prove(cluster_id: int, namespace: str, items: Sequence[Mapping[str, Any]]) -> Proof:
-    """An object is recorded if a row has its name and ids and is not younger than the object."""
+    """Find the objects that no row records. An object is recorded if a row has its name and ids and is not
+    younger than the object.
+    """
     has_history = _has_history(cluster_id, namespace)
     unproven = [
         f"{item['kind']} {item['metadata']['name']}"

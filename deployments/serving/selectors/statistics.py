@@ -80,7 +80,7 @@ def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
 
 
 def desired_revisions(deployment: Deployment) -> list[Revision]:
-    """Stable, then the candidate and its baseline."""
+    """Return the stable revision, then the candidate and its baseline."""
     revisions = (
         deployment.stable_revision,
         deployment.candidate_revision,
@@ -90,7 +90,7 @@ def desired_revisions(deployment: Deployment) -> list[Revision]:
 
 
 def _traffic_of(rows: Sequence[Deployment]) -> dict[int, list[Traffic]]:
-    """Requests of users: those mirrored to a shadow do not count."""
+    """Read the traffic of users: requests that are mirrored to a shadow do not count."""
     keys_by_pk = {row.pk: _keys_with_users(row) for row in rows}
     traffic = current.traffic_of([key for keys in keys_by_pk.values() for key in keys])
     return {pk: [traffic[key] for key in keys if key in traffic] for pk, keys in keys_by_pk.items()}

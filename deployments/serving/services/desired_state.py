@@ -115,7 +115,7 @@ def retire(deployment: Deployment) -> None:
 
 
 def change_caller_keys(deployment: Deployment) -> None:
-    """The gateway gets the keys of callers as they are now."""
+    """Have the gateway get the keys of callers as they are now."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
         caller_keys_generation=F("caller_keys_generation") + 1

@@ -76,7 +76,7 @@ def _describe_failure(error: ClusterError, revision: Revision) -> str:
 
 
 def _ready_pod(revision: Revision) -> str:
-    """The first by name: every pod of a revision serves the same bytes."""
+    """Return the first ready pod by name: every pod of a revision serves the same bytes."""
     pods = objects.list_objects(
         cluster_id=revision.deployment.cluster_id,
         api_version="v1",

@@ -12,7 +12,7 @@ from portal.core.errors import Forbidden
 
 
 def needs_approval(served: Deployment | Pipeline) -> bool:
-    """Nobody relies yet on a deployment or pipeline that never served."""
+    """Return whether a stop needs approval. Nobody relies yet on a deployment or pipeline that never served."""
     has_served = served.first_ready_at is not None
     rules = environment_rules.in_force(served.environment, served.team_id)
     return has_served and rules.stop_needs_approval

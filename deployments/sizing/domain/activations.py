@@ -100,7 +100,8 @@ def _bytes_of_values(graph: Any) -> dict[str, int]:
 
 
 def _peak_bytes(graph: Any, sizes: _Sizes, fed: Iterable[str] = ()) -> int:
-    """Operators run in file order; a value is freed after its last reader, except inputs and outputs.
+    """Return the peak of the bytes alive. Operators run in file order; a value is freed after its last reader,
+    except inputs and outputs.
 
     Weights are not included.
     """

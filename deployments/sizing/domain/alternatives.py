@@ -79,7 +79,7 @@ def offers_partitioned(
 
 
 def profile_name(compute: int, memory_slices: int, memory_mib: int) -> str:
-    """NVIDIA's name: 1g.10gb for 1 of 8 memory slices of an 80 GB GPU."""
+    """Return NVIDIA's name of a slice: 1g.10gb for 1 of 8 memory slices of an 80 GB GPU."""
     gigabytes = (2 * memory_mib * memory_slices // 8 + 1024) // 2048
     return f"{compute}g.{gigabytes}gb"
 

@@ -160,7 +160,9 @@ class LanguageModel:
 
 
 def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | None = None) -> Need:
-    """A measurement replaces the estimate; growth since the measured version is added."""
+    """Return the memory that a file's model needs. A measurement replaces the estimate; growth since the
+    measured version is added.
+    """
     if measured is not None:
         return _measured_need(model, instances, measured)
     copies = f", {instances} instances" if instances > 1 else ""

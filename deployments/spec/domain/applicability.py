@@ -27,7 +27,7 @@ def needs(options: Mapping[Any, str]) -> Any:
 
 @cache
 def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
-    """Path -> fix of every field that the engine does not use; of a part, not of its fields too."""
+    """Return path -> fix of every field that the engine does not use; of a part, not of its fields too."""
     fixes: dict[str, str] = {}
     for path, definition in definitions.deep_fields_of(model).items():
         engines = definition.extra.get("engines", (engine,))
@@ -38,7 +38,7 @@ def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
 
 @cache
 def needs_of(model: type[BaseModel]) -> Mapping[tuple[str, Any], str]:
-    """Path and value -> the cluster's option."""
+    """Return path and value -> the cluster's option that the value needs."""
     return {
         (path, value): option
         for path, definition in definitions.deep_fields_of(model).items()

@@ -22,7 +22,7 @@ _MEMORY = re.compile(r"[1-9][0-9]{0,7}(Mi|Gi)")
 
 
 def check_cpu(text: str) -> str:
-    """Whole cores or millicores."""
+    """Check that the text is whole cores or millicores. Raises ValueError."""
     if _CPU.fullmatch(text) is None:
         raise ValueError("not an amount of CPU")
     millicores = int(text[:-1]) if text.endswith("m") else int(text) * 1000
@@ -100,7 +100,7 @@ def check_lora_adapters(text: str) -> str:
 
 
 def check_lora_rank(rank: int) -> int:
-    """The ranks that vLLM has kernels for."""
+    """Check that vLLM has kernels for the rank. Raises ValueError."""
     if rank not in (8, 16, 32, 64, 128, 256, 320, 512):
         raise ValueError("not a rank")
     return rank

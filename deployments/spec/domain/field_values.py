@@ -15,7 +15,7 @@ _PAIRS: Final = ("env",)
 
 
 def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Dotted names to text. What is not set is left empty."""
+    """Return text by dotted name. What is not set is left empty."""
     return dict(_lines(fields, prefix))
 
 
@@ -64,7 +64,7 @@ def _lines(fields: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(values: list[Mapping[str, Any]], name: str) -> Iterator[tuple[str, str]]:
-    """Further models are named as people name versions; other parts are counted."""
+    """Yield the lines of a list. Further models are named as people name versions; other parts are counted."""
     for number, item in enumerate(values, start=1):
         rest = dict(item)
         if "model" in rest and "version" in rest:

@@ -48,7 +48,7 @@ def read_labels(text: str) -> dict[str, str]:
 
 
 def normalized_labels(text: str) -> str:
-    """The same labels always as the same text."""
+    """Normalise labels: the same labels are always the same text."""
     return ", ".join(f"{name}={value}" for name, value in read_labels(text).items())
 
 
@@ -63,7 +63,7 @@ def split_types(text: str) -> tuple[str, ...]:
 
 
 def normalized_types(text: str) -> str:
-    """The same instance types always as the same text."""
+    """Normalise instance types: the same types are always the same text."""
     return ", ".join(split_types(text))
 
 
@@ -76,7 +76,7 @@ def split_taints(text: str) -> tuple[str, ...]:
 
 
 def normalized_taints(text: str) -> str:
-    """The same taints always as the same text."""
+    """Normalise taints: the same taints are always the same text."""
     return ", ".join(split_taints(text))
 
 

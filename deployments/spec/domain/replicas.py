@@ -11,9 +11,9 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 
 def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) -> ServingSpec:
-    """A range of one number is fixed. A fixed number that becomes a range names no autoscaler yet:
-    the capabilities of the cluster decide (deployments/spec/domain/default_scaling.py). Raises Rejected for
-    what no cluster would run.
+    """Return the spec with other replicas. A range of one number is fixed. A fixed number that becomes a range
+    names no autoscaler yet: the capabilities of the cluster decide
+    (deployments/spec/domain/default_scaling.py). Raises Rejected for what no cluster would run.
     """
     scaling = spec.scaling
     is_range = min_replicas < max_replicas

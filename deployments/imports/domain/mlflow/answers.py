@@ -184,8 +184,8 @@ def _dataset(row: Mapping[str, Any]) -> str:
 
 
 def _measured(value: Any) -> float:
-    """NaN for everything that is no number, so that its name is still reported. The JSON form of protobuf
-    writes NaN and infinities as text.
+    """Read a metric. NaN for everything that is no number, so that its name is still reported. The JSON form of
+    protobuf writes NaN and infinities as text.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value

@@ -71,7 +71,7 @@ def facts_of(
 
 
 def _labels(version: ModelVersion, run: Run | None) -> dict[str, str]:
-    """Tags first: people set them for others to read."""
+    """Return the labels, tags first: people set them for others to read."""
     tags = {**(_own(run.tags) if run else {}), **_own(version.tags)}
     parameters = run.parameters if run else {}
     named = {f"{PARAMETER}{name}": text for name, text in parameters.items()}

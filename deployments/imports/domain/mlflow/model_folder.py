@@ -162,7 +162,7 @@ _FLAVORS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Sequence[str]], 
 
 
 def _signature(value: Any) -> dict[str, list[dict[str, Any]]]:
-    """Inputs, outputs and params are JSON in text; a text that is not is left out."""
+    """Read the signature. Inputs, outputs and params are JSON in text; a text that is not is left out."""
     signature: dict[str, list[dict[str, Any]]] = {}
     for name in ("inputs", "outputs", "params"):
         text = value.get(name) if isinstance(value, dict) else None

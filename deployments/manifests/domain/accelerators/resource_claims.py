@@ -70,7 +70,7 @@ def _request(spec: ServingSpec) -> dict[str, Any]:
 
 
 def _selectors(spec: ServingSpec) -> list[str]:
-    """CEL. Patterns of the settings admit no quotes."""
+    """Return the selectors in CEL. Patterns of the settings admit no quotes."""
     placement, made = spec.placement, []
     attributes = f"device.attributes['{_DOMAIN}']"
     if spec.gpu_resource.startswith(MIG_PREFIX):

@@ -43,9 +43,8 @@ class LimitRules:
 def rules_of(
     by_client: Mapping[str, ClientLimit], *, header: str, are_numbered: bool
 ) -> LimitRules:
-    """Limits by the name of the caller. `are_numbered`: names end in a number that no other name has.
-
-    Without room for all, pauses and low limits come first: the highest ones protect least.
+    """Return the rules for limits by the name of the caller. `are_numbered`: names end in a number that no
+    other name has. Without room for all, pauses and low limits come first: the highest ones protect least.
     """
     if len(by_client) <= MOST_RULES:
         own = [_rule([_exact(header, name)], by_client[name]) for name in sorted(by_client)]

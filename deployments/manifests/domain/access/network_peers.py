@@ -32,7 +32,9 @@ def block(cidr: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _link_local_inside(cidr: str) -> tuple[str, ...]:
-    """Cached, because parsing addresses took a quarter of the time to render a revision."""
+    """Return the link-local addresses inside the block. Cached, because parsing addresses took a quarter of the
+    time to render a revision.
+    """
     network = ipaddress.ip_network(cidr)
     return tuple(part for part in _LINK_LOCAL if _is_inside(ipaddress.ip_network(part), network))
 

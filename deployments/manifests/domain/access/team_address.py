@@ -48,7 +48,9 @@ def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
 
 
 def manifests(context: ManifestContext, members: Sequence[Member]) -> list[Manifest]:
-    """Policies first: a route without them would be open. `members` have their Secrets, at least one."""
+    """Return the policies, then the route: a route without them would be open. `members` have their Secrets, at
+    least one.
+    """
     return [
         _policy(context, "SecurityPolicy", {"apiKeyAuth": _keys(members)}),
         _policy(context, caller_keys.LIMITS_KIND, {"requestBuffer": {"limit": _MOST_BYTES}}),

@@ -17,7 +17,7 @@ _DAY_MINUTES: Final = 24 * 60
 
 
 def trigger(hours: OfficeHours) -> dict[str, Any]:
-    """Hours that go past midnight end on the day after each of their days."""
+    """Return the trigger for office hours. Hours that go past midnight end on the day after each of their days."""
     days = _weekdays(hours.days)
     last = {(day + 1) % _WEEK for day in days} if hours.end < hours.start else days
     return {

@@ -52,7 +52,7 @@ def kind_of(head: bytes) -> str:
 
 
 def is_additional(argument: dict[str, Any], artifact: Artifact) -> bool:
-    """A task of the sandbox: whether the one file of the artifact is an archive of files."""
+    """Return whether the one file of the artifact is an archive of files. A task of the sandbox."""
     path = argument["main"]
     kind = kind_of(artifact.read(path, 0, HEAD_BYTES))
     if kind == "gzip":
@@ -72,7 +72,7 @@ def is_additional(argument: dict[str, Any], artifact: Artifact) -> bool:
 
 
 def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
-    """A task of the sandbox: send each file of the archive to the parent.
+    """Send each file of the archive to the parent. A task of the sandbox.
 
     {"main": path} to {"files": count, "ignored": count}. Raises NotServable for links, devices,
     encrypted members, paths that leave the folder and damaged archives: of a zip file, whose directory

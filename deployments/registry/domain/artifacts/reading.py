@@ -70,7 +70,7 @@ class PipedArtifact:
         self._send({"begin": path})
 
     def write(self, chunk: bytes) -> None:
-        """The next bytes of the file that was begun last. At most MAX_READ_BYTES."""
+        """Write the next bytes of the file that was begun last. At most MAX_READ_BYTES."""
         self._send({"write": len(chunk)})
         self._socket.sendall(chunk)
 

@@ -61,8 +61,9 @@ def signature_of(
 
 
 def _backend(forest: ForestFacts, kind: str) -> Backend:
-    """Several classes are answered with the probability of each. A model with one output is not named a
-    classifier, because the backend would then answer two classes with 0 or 1, not with a probability.
+    """Return the backend of a forest. Several classes are answered with the probability of each. A model with
+    one output is not named a classifier, because the backend would then answer two classes with 0 or 1, not
+    with a probability.
     """
     has_classes = "true" if forest.outputs > 1 else "false"
     parameters = {

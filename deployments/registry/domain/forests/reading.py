@@ -208,7 +208,9 @@ def _checkpoint(path: str) -> Any:
 
 
 def _require_tree(tree: Any) -> None:
-    """A child that is its own ancestor, or outside the tree, would hold or crash a server."""
+    """Require that the nodes are a tree. A child that is its own ancestor, or outside the tree, would hold or
+    crash a server. Raises NotServable.
+    """
     left, right = tree.get_field("cleft"), tree.get_field("cright")
     count = int(tree.get_field("num_nodes")[0])
     parents = np.flatnonzero(left >= 0)
@@ -225,7 +227,7 @@ def _require_tree(tree: Any) -> None:
 
 
 def describe_refusal(message: str) -> str:
-    """Treelite's first line, without the time and the place in its own source, where it says more than
+    """Return Treelite's first line, without the time and the place in its own source, where it says more than
     that parsing ended.
     """
     first = message.partition("\n")[0].rpartition(": ")[2].strip().rstrip(".")[:200]

@@ -34,7 +34,9 @@ def _is_core_ml(head: bytes, name: str) -> bool:
 
 
 def _core_ml_folder(artifact: Artifact) -> str | None:
-    """A package (.mlpackage), a compiled model (.mlmodelc) or a folder around one, without another graph."""
+    """Detect a Core ML package (.mlpackage), a compiled model (.mlmodelc) or a folder around one, without
+    another graph.
+    """
     if len(artifact.sizes) == 1 or onnx.graphs_of(artifact):
         return None
     for path in sorted(artifact.sizes):

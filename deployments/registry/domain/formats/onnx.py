@@ -25,7 +25,9 @@ def may_be_onnx(head: bytes) -> bool:
 
 
 def _local_path(path: str, main: str) -> str:
-    """ONNX Runtime selects the reader by extension, and has another one for .ort."""
+    """Return the path of the copy on disk. ONNX Runtime selects the reader by extension, and has another one
+    for .ort.
+    """
     is_named_otherwise = path == main and not path.lower().endswith(".onnx")
     return f"{path}.onnx" if is_named_otherwise else path
 

@@ -22,7 +22,9 @@ _TAR_MEMBERS: Final = frozenset({"sys_info", "pickle", "storages", "tensors"})
 
 
 def _is_legacy_torch(head: bytes, _: str) -> bool:
-    """A protocol of 4 or more puts a frame between the two."""
+    """Return whether the file is in PyTorch's legacy format: a pickle of PyTorch's magic number. A protocol of
+    4 or more puts a frame between the two.
+    """
     return bool(head) and head[0] == _PICKLE_PROTO and _TORCH_MAGIC in head[:32]
 
 

@@ -98,7 +98,7 @@ def _beside(artifact: Artifact, path: str) -> Mapping[str, Any]:
 
 
 def _architecture(data: Mapping[str, Any], path: str) -> str:
-    """The first one that an engine serves, as engines choose."""
+    """Return the first stated architecture that an engine serves, as engines choose."""
     stated = data.get("architectures")
     names = [name for name in stated if isinstance(name, str)] if isinstance(stated, list) else []
     if not names:

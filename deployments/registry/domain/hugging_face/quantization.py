@@ -142,7 +142,9 @@ def _unpacked(name: str, tensor: StoredTensor, tensors: Tensors, quantization: Q
 def _bits_in_bytes(
     name: str, tensor: StoredTensor, tensors: Tensors, quantization: Quantization
 ) -> int:
-    """U8 holds packed numbers, but in formats whose numbers have eight bits."""
+    """Return the bits of one number of a U8 tensor, which holds packed numbers, but in formats whose numbers
+    have eight bits.
+    """
     if quantization.method.startswith(_TWO_BITS_IN_BYTES):
         return 2
     if quantization.method.startswith(_FOUR_BITS_IN_BYTES):

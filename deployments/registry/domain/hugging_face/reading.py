@@ -100,7 +100,9 @@ def _facts(
 
 
 def _is_served(name: str, chosen: Weights) -> bool:
-    """Data beside config.json. Code and pickles are not copied, so no server can load them."""
+    """Return whether the file is data that is served beside config.json. Code and pickles are not copied, so no
+    server can load them.
+    """
     return name in chosen.files or ("/" not in name and name.endswith(_SERVED))
 
 

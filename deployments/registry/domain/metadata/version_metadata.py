@@ -45,7 +45,8 @@ class InvalidValue(ValueError):
 def clean(
     data: Mapping[str, Any], *, is_reference: bool = False
 ) -> tuple[Metadata, dict[str, str]]:
-    """The metadata as stored, and problems by field ("metadata.accuracy"). Empty values are dropped.
+    """Check metadata. Return it as stored, and problems by field ("metadata.accuracy"). Empty values are
+    dropped.
 
     The keys with the size of external weights are known for a version by reference only; a KV cache may be
     declared for uploaded weights too.
@@ -121,7 +122,7 @@ class _Draft:
 
 
 def metrics_of(metadata: Mapping[str, Any]) -> dict[str, int | float]:
-    """Accuracy first, then alphabetical."""
+    """Return the metrics, accuracy first, then alphabetical."""
     metrics: Mapping[str, int | float] = metadata.get(METRICS, {})
     return {name: metrics[name] for name in _in_order(metrics)}
 

@@ -162,6 +162,6 @@ class _Collector:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Separated by commas; those of a name itself have a backslash."""
+    """Split names that are separated by commas. Commas of a name itself have a backslash."""
     names = text.replace("\\,", "\0").split(",")
     return tuple(name.replace("\0", ",") for name in names if name)

@@ -126,7 +126,7 @@ def _input(layer: Layer) -> dict[str, Any]:
 
 
 def _output(graph: Graph, number: str) -> dict[str, Any]:
-    """A result has the name of the tensor that feeds it, or one of its own."""
+    """Describe an output. A result has the name of the tensor that feeds it, or one of its own."""
     layer = graph.layers[number]
     port_id, port = next(iter(layer.inputs.items()), ("0", Port()))
     feeder, feeding_port = graph.edges.get((number, port_id), ("", ""))

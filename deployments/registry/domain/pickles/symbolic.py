@@ -148,7 +148,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return Symbol(f"{module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
-        """Weights of PyTorch, by the name of their file."""
+        """Return the weights of PyTorch, by the name of their file."""
         return Made("persistent", (pid,))
 
     def reduce(self) -> None:
@@ -186,7 +186,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
             self.stack[-1] = self._array(target, state)
 
     def allocate(self) -> None:
-        """A bytearray: the real unpickler allocates whatever size the file states."""
+        """Read a bytearray, checking its size: the real unpickler allocates whatever size the file states."""
         (length,) = np.frombuffer(self.read(8), "<u8")
         self._require(int(length))
         self.append(bytearray(self.read(int(length))))

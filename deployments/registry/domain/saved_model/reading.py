@@ -205,7 +205,9 @@ def _elements(attribute: Message | None) -> int | None:
 
 
 def _variables_bytes(sizes: Mapping[str, int], folder: str) -> int:
-    """A shard that is missing would be noticed by the server only, after a download of the others."""
+    """Sum the bytes of the variables and require all shards. A missing one would be noticed by the server only,
+    after a download of the others. Raises NotServable.
+    """
     shards = {
         path.removeprefix(f"{folder}variables/"): size
         for path, size in sizes.items()

@@ -98,7 +98,7 @@ def _scan_member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, findings: Find
 
 
 def _is_read(item: zipfile.ZipInfo, head: bytes) -> bool:
-    """Members with weights are not: any bytes are valid there."""
+    """Return whether a member is scanned. Members with weights are not: any bytes are valid there."""
     suffix = PurePosixPath(item.filename).suffix.lower()
     is_text = suffix == ".py" or PurePosixPath(item.filename).name == "config.json"
     return is_text or suffix in _PICKLES or pickle_rules.may_be_pickled(item.filename, head)

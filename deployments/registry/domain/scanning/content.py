@@ -75,7 +75,7 @@ def promises_data(name: str) -> bool:
 
 
 def is_marked_pickle(head: bytes) -> bool:
-    """Protocols 2 and later begin with their number."""
+    """Return whether the first bytes mark a pickle: protocols 2 and later begin with their number."""
     return len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 

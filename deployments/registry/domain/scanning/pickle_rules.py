@@ -50,7 +50,7 @@ def _scan_stream(file: IO[bytes], size: int, *, is_pickle: bool, findings: Findi
 
 
 def _scan_array(file: IO[bytes], size: int, findings: Findings) -> None:
-    """NumPy's own reader of the header, which evaluates literals only."""
+    """Scan an array by NumPy's own reader of the header, which evaluates literals only."""
     try:
         version = _format.read_magic(file)
         read = _format.read_array_header_1_0 if version == (1, 0) else _format.read_array_header_2_0

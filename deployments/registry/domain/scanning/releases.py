@@ -57,7 +57,9 @@ def from_json(data: Mapping[str, Any]) -> Release | None:
 
 
 def is_release_needed(kind: Format, report: ScanReport) -> bool:
-    """Fails closed: a format that carries code, and files that are not known to be clean."""
+    """Return whether a release is needed. It fails closed: for a format that carries code, and for files that
+    are not known to be clean.
+    """
     return kind.has_code or report.outcome is not ScanOutcome.CLEAN
 
 

@@ -110,7 +110,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def _forward(source: str, name: str) -> ast.FunctionDef:
-    """TorchScript is written as Python, so its syntax tree is enough."""
+    """Find the method forward of a class. TorchScript is written as Python, so its syntax tree is enough."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -83,8 +83,8 @@ def _add_sequence(batching: Any, sequence: Sequence, signature: Signature) -> No
 
 
 def _add_control(entry: Any, kind: str, tensor: Tensor | None) -> None:
-    """The dtype follows the model's input; the checks name an input that is missing or of another
-    dtype.
+    """Add a control input. The dtype follows the model's input; the checks name an input that is missing or of
+    another dtype.
     """
     control = entry.control.add(kind=schema.control_kind(kind))
     if kind == CORRELATION:

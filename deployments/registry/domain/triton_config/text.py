@@ -64,8 +64,8 @@ def parse(text: str) -> Any:
 
 
 def write(config: Any) -> str:
-    """A line for each field and element that fits in one, in the schema's order. The same config gives
-    the same text, in ASCII.
+    """Write a config, with a line for each field and element that fits in one, in the schema's order. The same
+    config gives the same text, in ASCII.
     """
     return "".join(f"{_write_part(part)}\n" for part in _parts(config))
 
@@ -142,7 +142,7 @@ def _describe_unknown(name: str, known: list[str], where: str) -> tuple[str, str
 
 
 def _place_of(text: str, name: str, line: int, column: int) -> tuple[int, int]:
-    """The parser reports the place after the name; the name itself is before it."""
+    """Return the place of a name. The parser reports the place after it; the name itself is before that."""
     lines = text.splitlines()
     for number in range(min(line, len(lines)), 0, -1):
         end = column + 1 if number == line else len(lines[number - 1])

@@ -126,7 +126,7 @@ def _roots_without_config(paths: Sequence[str], known: set[str]) -> set[str]:
 
 
 def _root_of_code(paths: Sequence[str]) -> set[str]:
-    """A model.py without a configuration; not the code of a Hugging Face folder."""
+    """Return the folder of a model.py without a configuration, unless it is the code of a Hugging Face folder."""
     roots = {
         path.removesuffix("model.py") for path in paths if PurePosixPath(path).name == "model.py"
     }

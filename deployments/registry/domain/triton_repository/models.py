@@ -109,7 +109,7 @@ def _config(artifact: Artifact, folder: ModelFolder) -> Any:
 
 
 def _refuse_libraries(config: Any, folder: ModelFolder) -> None:
-    """Libraries and agents would be loaded into the server, and no scan can read them."""
+    """Refuse libraries and agents: they would be loaded into the server, and no scan can read them."""
     libraries = [path for path in folder.files if path.lower().endswith(_LIBRARY_SUFFIXES)]
     if libraries or config.model_operations.op_library_filename or config.runtime:
         named = quoted(libraries[0]) if libraries else "model_operations or runtime"

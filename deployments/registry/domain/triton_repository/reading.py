@@ -54,7 +54,9 @@ def _name(folder: ModelFolder, folders: Sequence[ModelFolder], served_name: str)
 
 
 def _check_name(model: RepositoryModel, *, is_single: bool) -> None:
-    """Triton refuses a configuration whose name is not the directory's. A single model is renamed."""
+    """Check the name in the configuration. Triton refuses one that is not the directory's. A single model is
+    renamed.
+    """
     stated = model.config.name
     if stated and stated != model.name and not is_single:
         raise NotServable(

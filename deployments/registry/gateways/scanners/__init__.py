@@ -44,7 +44,7 @@ class Scanner(Protocol):
     def applies_to(self, target: Target) -> bool: ...
 
     def scan(self, target: Target) -> Findings:
-        """An exception means that the file could not be scanned."""
+        """Scan a file. An exception means that the file could not be scanned."""
 
 
 PICKLESCAN: Final = "picklescan"

@@ -69,7 +69,9 @@ def _verdict(scanner: Scanner, target: Target) -> dict[str, Any]:
 
 
 def _scan(scanner: Scanner, target: Target) -> tuple[tuple[str, ...], str]:
-    """An error that is not in _UNREADABLE ends the process, and the worker then runs each scanner alone."""
+    """Scan a file. An error that is not in _UNREADABLE ends the process, and the worker then runs each scanner
+    alone.
+    """
     try:
         result = scanner.scan(target)
     except _UNREADABLE as error:

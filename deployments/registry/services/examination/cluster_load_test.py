@@ -72,7 +72,7 @@ def remove_of(version: ModelVersion) -> None:
 
 
 def remove(run: LoadTestRun) -> None:
-    """If the cluster cannot be reached, it removes the Job itself, by its time limits."""
+    """Remove a run. If the cluster cannot be reached, it removes the Job itself, by its time limits."""
     _runners[0].remove(run)
     run.delete()
 

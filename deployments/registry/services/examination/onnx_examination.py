@@ -121,7 +121,7 @@ def _describe_external(facts: OnnxFacts) -> str:
 def _compare_names(
     loaded: dict[str, Any], facts: OnnxFacts, step: str, checklist: Checklist
 ) -> None:
-    """Inputs and outputs of the file must match those that the runtime reports."""
+    """Check that inputs and outputs of the file match those that the runtime reports. Raises FileRefused."""
     signature = facts.signature
     for kind, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         differing = sorted({tensor.name for tensor in tensors} ^ set(loaded[kind]))

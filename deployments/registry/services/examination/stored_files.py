@@ -84,7 +84,7 @@ def digest_of(
     keep_alive: Callable[[], None],
     target: IO[bytes] | None = None,
 ) -> tuple[str, int]:
-    """SHA-256 and length of an object, read as a stream, and written to `target`."""
+    """Return the SHA-256 and length of an object, read as a stream, and written to `target`."""
     digest, length = hashlib.sha256(), 0
     for chunk in store.read(key, version_id):
         keep_alive()

@@ -83,7 +83,7 @@ def _decide_batching(
 def _run_trial(
     path: Path, facts: OnnxFacts, declaration: Declaration, checklist: Checklist
 ) -> tuple[Verdict, str]:
-    """A crash here is no failure: a valid model may need more than these limits."""
+    """Run the batching trial. A crash here is no failure: a valid model may need more than these limits."""
     outcome = sandbox.run(
         _TRIAL,
         {

@@ -116,7 +116,7 @@ def _load(
     result: ExaminationResult,
     checklist: Checklist,
 ) -> None:
-    """The load test, here or on the cluster that the team chose."""
+    """Run the load test, here or on the cluster that the team chose."""
     if result.quarantine_reason:
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):

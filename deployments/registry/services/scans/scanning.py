@@ -40,7 +40,7 @@ class ScanRequest:
 
 
 def scan(request: ScanRequest) -> ScanReport:
-    """Errors of the store and of `while_running` pass through."""
+    """Scan all files of an artifact. Errors of the store and of `while_running` pass through."""
     paths = sorted(request.artifact.sizes)
     files: list[FileScan] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):

@@ -33,9 +33,8 @@ def scan(
     detected: Detected,
     checklist: Checklist,
 ) -> ScanReport:
-    """The same objects and engines have the same verdict: a version that is verified again keeps it.
-
-    Raises FileRefused where the worker was killed twice, and LeaseLost.
+    """Scan a version. The same objects and engines have the same verdict: a version that is verified again
+    keeps it. Raises FileRefused where the worker was killed twice, and LeaseLost.
     """
     known = verdicts.from_json(version.scan)
     if known is not None and verdicts.describe_engines(scanners.engines()) == version.scan_engines:
