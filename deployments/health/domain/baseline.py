@@ -126,7 +126,7 @@ def days_known(history: History) -> int:
 
 
 def history_start(at: datetime) -> datetime:
-    """The beginning of the hour that index 0 of the history stands for, of a check at that time."""
+    """Return the beginning of the hour that index 0 of the history stands for, of a check at that time."""
     middle = at - timedelta(minutes=30)
     hour = middle.replace(minute=0, second=0, microsecond=0)
     return hour - timedelta(hours=_HOURS + CENTRE)
@@ -173,7 +173,9 @@ def _distance(kind: Kind, value: float, other: float) -> float:
 
 
 def _noise(metric: BaselineMetric, history: History) -> float:
-    """The largest distance of a usual day's hours from the nearest of the other days, as `compare` has it."""
+    """Return the largest distance of a usual day's hours from the nearest of the other days, as `compare` has
+    it.
+    """
     kind = KINDS[metric]
     values = [None if hour is None else kind.value(hour) for hour in history]
     logs = [None if value is None else math.log(max(value, kind.floor)) for value in values]

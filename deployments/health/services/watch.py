@@ -66,7 +66,7 @@ def sweep() -> int:
 
 
 def begin_missing() -> None:
-    """A row for each deployment that serves, spread over 15 minutes by its number."""
+    """Create a row for each deployment that serves, spread over 15 minutes by its number."""
     at = clock.now()
     served = _watched(Deployment.objects.all(), "").filter(health=None)
     DeploymentHealth.objects.bulk_create(

@@ -181,7 +181,7 @@ def _url(text: str) -> SourceAddress:
 
 
 def _path_on(text: str, hub_url: str) -> str:
-    """The path below the hub's address; empty elsewhere."""
+    """Return the path below the hub's address. Empty elsewhere."""
     base = hub_url.rstrip("/")
     return text[len(base) :].partition("?")[0] if base and text.startswith(f"{base}/") else ""
 

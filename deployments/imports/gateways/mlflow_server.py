@@ -32,7 +32,7 @@ _MAX_DEPTH: Final = 20
 
 
 def configured() -> dict[str, str]:
-    """Addresses by name, without a slash at the end."""
+    """Return the addresses by name, without a slash at the end."""
     return {name: url.rstrip("/") for name, url in settings.SLIPWAY_IMPORT_MLFLOW.items()}
 
 
@@ -55,7 +55,7 @@ class MlflowServer:
         self.files.close()
 
     def search_models(self, text: str, *, page: str, count: int) -> Page[RegisteredModel]:
-        """Models whose name contains the text."""
+        """Return models whose name contains the text."""
         query = {"max_results": str(count), "order_by": "name ASC", "page_token": page}
         if text:
             query["filter"] = f"name ILIKE {_quoted(f'%{text}%')}"

@@ -87,7 +87,7 @@ class RemoteFiles:
 
     @contextmanager
     def open(self, url: str, *, start: int = 0) -> Iterator[RemoteFile]:
-        """The bytes from `start`, or from 0 where the server ignores ranges."""
+        """Yield the bytes from `start`, or from 0 where the server ignores ranges."""
         with self._get(url, {"Range": f"bytes={start}-"}) as response:
             yield _remote_file(response, start)
 
@@ -98,7 +98,7 @@ class RemoteFiles:
             return file.size_bytes, file.validator
 
     def get_json(self, url: str) -> tuple[Any, Mapping[str, str]]:
-        """The parsed answer and its headers."""
+        """Return the parsed answer and its headers."""
         with self._get(url, {"Accept": "application/json"}) as response:
             body, headers = _read_answer(response, url), response.headers
         try:
@@ -178,7 +178,7 @@ class RemoteFiles:
 
 @functools.lru_cache(maxsize=1)
 def _trust() -> ssl.SSLContext:
-    """Public authorities, or those of SSL_CERT_FILE."""
+    """Return the public authorities, or those of SSL_CERT_FILE."""
     return httpx.create_ssl_context()
 
 

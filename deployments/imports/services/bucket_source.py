@@ -69,7 +69,7 @@ class BucketSource:
         return Listing(files)
 
     def read(self, file: SourceFile) -> bytes:
-        """The listed bytes of a small file."""
+        """Return the listed bytes of a small file."""
         return self._bucket.read(file)
 
     def part_bytes(self, size_bytes: int) -> int:

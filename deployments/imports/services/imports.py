@@ -121,7 +121,7 @@ def _changeable(actor: User, import_id: int) -> Import:
 def _validate(
     team: Team, model_name: str, draft: ImportDraft
 ) -> tuple[SourceAddress, str, dict[str, Any]]:
-    """The address, the MLflow server ("" for other sources) and the metadata.
+    """Return the address, the MLflow server ("" for other sources) and the metadata.
 
     Raises Invalid with all problems at once, so that a form shows each at its field.
     """

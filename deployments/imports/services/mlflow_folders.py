@@ -100,7 +100,7 @@ class FolderInBucket:
 
 
 def read_model_file(content: bytes) -> ModelFile:
-    """The file MLmodel. Raises SourceRefused."""
+    """Return the file MLmodel. Raises SourceRefused."""
     try:
         return model_folder.parse(documents.read_yaml(content, _BOUNDS))
     except Unreadable as error:

@@ -27,7 +27,7 @@ _URI: Final = "artifact_uri"
 
 
 def choose_server(place: RegisteredModel, name: str) -> str:
-    """The server to import from. Raises SourceRefused."""
+    """Return the server to import from. Raises SourceRefused."""
     if name and place.server and name != place.server:
         raise SourceRefused(f"The address is one of MLflow server {place.server}, not of {name}.")
     return servers.choose(mlflow_server.configured(), place.server or name)

@@ -50,5 +50,5 @@ def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
 
 
 def suggest_name(model: str) -> str:
-    """A name of a model here that resembles the registered one."""
+    """Return a name of a model here that resembles the registered one."""
     return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:_LONGEST_NAME].strip("-")

@@ -31,7 +31,7 @@ _NOT_IN_THE_POD: Final = ("from __future__ ", "from deployments.")
 
 
 def _join_program() -> str:
-    """The text that the pod runs: one program of two modules."""
+    """Return the text that the pod runs: one program of two modules."""
     first, second = (
         Path(place).read_text() for place in (pod_values.__file__, pod_program.__file__)
     )

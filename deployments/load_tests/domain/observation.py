@@ -58,7 +58,7 @@ _NO_MEMORY: Final = re.compile(
 def outcome_of(
     job: Json, pods: Sequence[Json], events: Sequence[Json], *, minutes: int, last: str
 ) -> LoadTest | str:
-    """The result, or what is being waited for. `last` is what was waited for before."""
+    """Return the result, or what is being waited for. `last` is what was waited for before."""
     for pod in pods:
         if end := _end_of(pod):
             return end

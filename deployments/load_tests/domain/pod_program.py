@@ -183,7 +183,7 @@ class Trial:
         return " ".join(text.split())[:DETAIL_LENGTH]
 
     def sample(self) -> None:
-        """The peak of the memory of all processes of the container but this one."""
+        """Measure the memory of all processes of the container but this one, and keep its peak."""
         while True:
             self.measured["memory_mib"] = max(self.measured["memory_mib"], resident_mib())
             pause(SAMPLE_SECONDS)

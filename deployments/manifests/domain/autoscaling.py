@@ -40,7 +40,7 @@ _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
 def metric_names(spec: ServingSpec) -> dict[str, str]:
-    """The series that the autoscaler reads from Prometheus, by what they are of."""
+    """Return the series that the autoscaler reads from Prometheus, by what they are of."""
     scaling = spec.scaling
     if scaling.kind not in (serving_spec.KEDA, serving_spec.HPA):
         return {}
@@ -62,7 +62,7 @@ def metric_names(spec: ServingSpec) -> dict[str, str]:
 
 
 def _server_of(spec: ServingSpec) -> MetricNames:
-    """The server of a language model."""
+    """Return the server of a language model."""
     return _SERVERS.get(spec.engine, language.VLLM)
 
 
@@ -100,7 +100,7 @@ def is_own_hpa(spec: ServingSpec) -> bool:
 
 
 def target_name(context: ManifestContext, served: ServedRevision) -> str:
-    """The Deployment that is scaled."""
+    """Return the Deployment that is scaled."""
     workload = workload_name(context.deployment, served.number)
     return workload if served.spec.engine in serving_spec.PLAIN_ENGINES else f"{workload}-predictor"
 
@@ -233,14 +233,14 @@ def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str
 
 
 def _gpu_memory(context: ManifestContext, served: ServedRevision) -> str:
-    """The percentage of the fullest GPU."""
+    """Return the percentage of the fullest GPU."""
     used = _of_gpus(context, served, _GPU_MEMORY_USED)
     free = _of_gpus(context, served, _GPU_MEMORY_FREE)
     return _or_zero(f"100 * max({used} / ({used} + {free}))")
 
 
 def _of_gpus(context: ManifestContext, served: ServedRevision, metric: str) -> str:
-    """A metric of dcgm-exporter. Prometheus renames its labels, unless the exporter's ServiceMonitor
+    """Return a metric of dcgm-exporter. Prometheus renames its labels, unless the exporter's ServiceMonitor
     says honorLabels.
     """
     pods = _pods(context, served)
@@ -255,7 +255,7 @@ def _pods(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _gateway_latency(context: ManifestContext, served: ServedRevision) -> str:
-    """The 95th percentile measured by the mesh's gateway, in milliseconds."""
+    """Return the 95th percentile measured by the mesh's gateway, in milliseconds."""
     where = (
         f'{{reporter="source",destination_service_namespace="{context.namespace}",'
         f'destination_service_name="{_service(context, served)}"}}'

@@ -35,7 +35,7 @@ def _line(line: str) -> DiffLine:
 
 
 def project(live: Any, desired: Any) -> Any:
-    """The fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
+    """Return the fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {key: project(live[key], desired[key]) for key in desired if key in live}
     if is_list(live) and is_list(desired):

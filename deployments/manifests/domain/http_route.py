@@ -87,7 +87,7 @@ def backend_for(
 
 
 def team_models_of(spec: ServingSpec, model: str) -> tuple[str, ...]:
-    """The model's own name and its adapters', as its server answers to them."""
+    """Return the model's own name and its adapters', as its server answers to them."""
     if not spec.network.team_address:
         return ()
     adapters = [item.partition("=")[0] for item in spec.llm.adapters] if spec.llm else []
@@ -135,7 +135,7 @@ def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
 
 
 def grpc_header(context: ManifestContext) -> str:
-    """The value of GRPC_HEADER that names the deployment."""
+    """Return the value of GRPC_HEADER that names the deployment."""
     return path_prefix(context).removeprefix("/")
 
 
@@ -187,7 +187,7 @@ def _rewritten(
 
 
 def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Desired percent by Service name, without zeros."""
+    """Return the desired percentages by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.weight
         for backend in backends
@@ -216,7 +216,7 @@ def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _service_in(ref: Mapping[str, Any]) -> str:
-    """The Service of the same pods, where the reference is to a pool."""
+    """Return the Service of the same pods, where the reference is to a pool."""
     name = str(ref["name"])
     if not route_paths.is_pool(ref):
         return name
@@ -224,7 +224,7 @@ def _service_in(ref: Mapping[str, Any]) -> str:
 
 
 def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Desired percent of mirrored requests by Service name, without zeros."""
+    """Return the desired percentages of mirrored requests by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.mirror
         for backend in backends

@@ -131,12 +131,12 @@ class ServedRevision:
 
 
 def account_of(served: ServedRevision) -> str:
-    """The service account of its pods."""
+    """Return the service account of its pods."""
     return served.spec.storage.service_account or SERVICE_ACCOUNT
 
 
 def secret_of(context: ManifestContext, served: ServedRevision) -> str:
-    """The Secret whose S3 keys its pods read with; empty where the account's role is enough."""
+    """Return the Secret whose S3 keys its pods read with. Empty where the account's role is enough."""
     storage = served.spec.storage
     if storage.secret or storage.service_account:
         return storage.secret
@@ -144,7 +144,7 @@ def secret_of(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def team_secret_of(context: ManifestContext) -> str:
-    """The team's Secret of the service account that the portal creates."""
+    """Return the team's Secret of the service account that the portal creates."""
     return S3_CREDENTIALS if context.is_local_cluster else context.storage_secret
 
 
@@ -221,7 +221,7 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def secret_annotations(served: ServedRevision) -> dict[str, str]:
-    """The one Secret that KServe reads where it downloads: S3 keys, or the token of gated weights."""
+    """Return the one Secret that KServe reads where it downloads: S3 keys, or the token of gated weights."""
     llm = served.spec.llm
     is_gated = llm is not None and llm.gated
     secret = HUGGING_FACE_CREDENTIALS if is_gated else served.spec.storage.secret
@@ -244,7 +244,7 @@ def env_of(spec: ServingSpec) -> list[dict[str, str]]:
 
 
 def digest_of(content: Any) -> str:
-    """SHA-256 of the content as canonical JSON."""
+    """Return the SHA-256 of the content as canonical JSON."""
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()
 

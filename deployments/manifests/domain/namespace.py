@@ -35,7 +35,7 @@ def namespace(context: ManifestContext) -> Manifest:
 
 
 def _pod_security(context: ManifestContext) -> dict[str, str]:
-    """Labels that make the API server refuse or warn about pods, whoever creates them."""
+    """Return labels that make the API server refuse or warn about pods, whoever creates them."""
     standard = "pod-security.kubernetes.io"
     return {
         f"{standard}/enforce": context.pod_security,

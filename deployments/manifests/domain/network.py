@@ -228,7 +228,7 @@ def metrics_path(served: ServedRevision) -> str:
 
 
 def _storage(context: ManifestContext) -> list[dict[str, Any]]:
-    """The bucket, the endpoint for the role's credentials, and a hub of weights."""
+    """Return the bucket, the endpoint for the role's credentials, and a hub of weights."""
     endpoint = urlsplit(context.s3_endpoint)
     own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
     rules = _outside(context, tuple(sorted({_HTTPS, own_port})))

@@ -41,7 +41,7 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 
 
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Node, capacity, zones and priority, as fields of a pod spec."""
+    """Return the node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
     fields: dict[str, Any] = {"tolerations": _tolerations(context, spec)}
     if selector := node_affinity.selector_of(spec):
@@ -126,7 +126,7 @@ def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
 
 
 def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The volume and its mount. Triton's Python backend and tensor parallelism need it."""
+    """Return the volume and its mount. Triton's Python backend and tensor parallelism need it."""
     source = {"medium": "Memory"}
     if spec.storage.shm_size:
         source["sizeLimit"] = spec.storage.shm_size
@@ -134,8 +134,8 @@ def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def security(*, is_read_only: bool = False) -> dict[str, Any]:
-    """The security context of each container, as Pod Security *restricted* requires; Knative
-    accepts it here only.
+    """Return the security context of each container, as Pod Security *restricted* requires; Knative accepts it
+    here only.
 
     `is_read_only`: the server writes to SCRATCH and its volumes only.
     """
@@ -165,7 +165,7 @@ def sealed(spec: ServingSpec) -> dict[str, Any]:
 
 
 def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The volume, its mount and HOME, for servers whose root cannot be written."""
+    """Return the volume, its mount and HOME, for servers whose root cannot be written."""
     volume = {"name": "scratch", "emptyDir": {}}
     return volume, {"name": "scratch", "mountPath": SCRATCH}, {"name": "HOME", "value": SCRATCH}
 

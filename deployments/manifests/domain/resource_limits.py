@@ -64,7 +64,7 @@ _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
 def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
-    """The ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
+    """Return the ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
     request.
     """
     return [_resource_quota(context, quota_gpus), _limit_range(context)]

@@ -92,7 +92,7 @@ def api_of(spec: ServingSpec, model: str) -> Api:
 
 
 def paths_of(apis: Sequence[Api]) -> list[ServerPath]:
-    """The paths of all APIs, sorted. Where they are more than a route may have rules, the prefix
+    """Return the paths of all APIs, sorted. Where they are more than a route may have rules, the prefix
     /v2/models: Triton itself refuses all but inference and metadata below it.
     """
     models = sorted({model for api in apis for model in api.models})
@@ -114,7 +114,7 @@ def _sorted(values: Iterable[str]) -> list[ServerPath]:
 
 
 def team_prefix(namespace: str) -> str:
-    """The address of a team's language models, for clients of OpenAI's API."""
+    """Return the address of a team's language models, for clients of OpenAI's API."""
     return f"/{namespace}{_TEAM}"
 
 
@@ -142,8 +142,8 @@ def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> lis
 
 
 def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
-    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", the model that its body
-    must name, and whether an endpoint picker chooses the pod.
+    """Return the paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", the model that its
+    body must name, and whether an endpoint picker chooses the pod.
     """
     rules = () if route is None else route.get("spec", {}).get("rules") or [{}]
     return frozenset(text for rule in rules for text in _paths_of_rule(rule))

@@ -99,7 +99,7 @@ def triton_args(spec: ServingSpec) -> list[str]:
 
 
 def vllm_args(spec: ServingSpec, image: str) -> list[str]:
-    """The drain of vLLM itself, where the image is known to have it: an older one refuses the argument."""
+    """Return the drain of vLLM itself, where the image is known to have it: an older one refuses the argument."""
     if not (spec.termination_grace_seconds and _drains(image)):
         return []
     return [f"--shutdown-timeout={drain_seconds(spec)}"]

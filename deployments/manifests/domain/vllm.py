@@ -101,7 +101,7 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
 
 
 def home_env() -> list[dict[str, str]]:
-    """Folders for the caches of the hub, of compiled graphs and of Triton kernels."""
+    """Return folders for the caches of the hub, of compiled graphs and of Triton kernels."""
     _, _, home = pod_template.scratch()
     hub = {"name": "HF_HOME", "value": f"{pod_template.SCRATCH}/huggingface"}
     return [pod_template.user_env(), home, hub]

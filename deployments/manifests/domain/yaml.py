@@ -116,7 +116,7 @@ def _leaf(value: Any, indent: str) -> str:
 
 
 def _indented(text: str, indent: str) -> str:
-    """A string over several lines: each but the first and the empty ones two columns further in."""
+    """Return a string over several lines: each but the first and the empty ones two columns further in."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(f"{indent}{line}" if line else "" for line in rest)])
 

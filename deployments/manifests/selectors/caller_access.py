@@ -49,7 +49,7 @@ def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
 
 
 def limits_in_use(deployment: Deployment, issuer: str) -> list[int]:
-    """Requests a minute that callers are limited to, sorted."""
+    """Return the requests a minute that callers are limited to, sorted."""
     rows = _open_keys(deployment, issuer).filter(requests_per_minute__isnull=False)
     stated = rows.values_list("requests_per_minute", flat=True)
     return sorted({limit for limit in stated if limit is not None})
@@ -69,7 +69,7 @@ def has_pipeline_key(deployment: Deployment) -> bool:
 
 
 def published() -> list[SigningKey]:
-    """The current signing key, and those that signed a key which is still open. Sorted by key id."""
+    """Return the current signing key, and those that signed a key which is still open. Sorted by key id."""
     opened = CallerKey.objects.filter(
         signing_key=OuterRef("pk"), ended_at=None, ends_at__gt=clock.now()
     )

@@ -270,7 +270,7 @@ class RenderedDeployment:
         return self._specs[revision.number]
 
     def _desired(self, revision: Revision) -> ServingSpec:
-        """The approved spec; a candidate that does not get all requests may have fewer replicas, and its
+        """Return the approved spec; a candidate that does not get all requests may have fewer replicas, and its
         baseline as many as it has.
         """
         deployment, spec = self.deployment, rendering.spec_of(revision)
@@ -282,7 +282,7 @@ class RenderedDeployment:
         return replicas.reduced(spec, count)
 
     def service_of(self, revision: Revision) -> str:
-        """The name of the Service behind the route."""
+        """Return the name of the Service behind the route."""
         spec = self.spec_of(revision)
         return http_route.service_name(self.deployment.name, revision.number, spec)
 

@@ -30,7 +30,7 @@ def of(*, team_id: int, cluster_id: int) -> Members:
 
 
 def ever(pks: Collection[int]) -> set[int]:
-    """Deployments with a revision that serves there, served there, or was to."""
+    """Return deployments with a revision that serves there, served there, or was to."""
     rows = Revision.objects.filter(deployment__in=pks, spec__network__team_address=True)
     return set(rows.values_list("deployment", flat=True))
 

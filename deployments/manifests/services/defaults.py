@@ -41,7 +41,7 @@ def complete_spec(
 def autoscaled_in_place(
     spec: ServingSpec, serving: ServingPolicy, capabilities: Capabilities
 ) -> ServingSpec:
-    """A running spec with other replicas, and an autoscaler that can take over its pods."""
+    """Return a running spec with other replicas, and an autoscaler that can take over its pods."""
     return _autoscaled(spec, serving, capabilities, is_in_place=True)
 
 
@@ -57,7 +57,7 @@ def _autoscaled(
 
 
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
-    """The spec of the version `now` for `then`, without the values that came from `now`."""
+    """Return the spec of the version `now` for `then`, without the values that came from `now`."""
     spec = golden_warm_up.without_pins(spec)
     llm = spec.llm
     stated = _size_of(now)

@@ -47,7 +47,7 @@ def list_deployments(
 
 
 def visible_rows(*, actor: Actor, team_slug: str | None) -> QuerySet[Deployment]:
-    """Deployments with everything a row shows. `changed_at` is its newest event's time."""
+    """Return deployments with everything a row shows. `changed_at` is its newest event's time."""
     rows = Deployment.objects.filter(team__in=policy.visible_teams(actor), is_retired=False)
     if team_slug:
         rows = rows.filter(team__slug=team_slug)

@@ -199,7 +199,7 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
 
 
 def _plan_context(change: ChangeRequest) -> dict[str, Any]:
-    """The steps, and what the watch after them costs."""
+    """Return the steps, and what the watch after them costs."""
     if change.deployment is None or not change.steps:
         return {"steps": []}
     plan = plans.plan_of(change)

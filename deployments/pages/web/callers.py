@@ -103,7 +103,7 @@ def _limit_of(row: CallerKey) -> str:
 
 
 def _keys_url(user: User, deployment: Deployment) -> str:
-    """The form that has callers need a key, with the version that serves; empty for who may not send it."""
+    """Return the form that has callers need a key, with the version that serves. Empty for who may not send it."""
     stable = deployment.stable_revision
     may_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
     if stable is None or deployment.is_retired or deployment.is_stopped or not may_request:

@@ -101,7 +101,7 @@ def _charts_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> d
 def multi_model_rows(
     deployment: Deployment, revisions: Sequence[RevisionStatus]
 ) -> list[MultiModelRow]:
-    """Additional models at this address, with the revisions that serve them."""
+    """Return additional models at this address, with the revisions that serve them."""
     by_label: dict[str, list[str]] = {}
     for revision in revisions:
         for model in revision.spec.additional_models:
@@ -134,7 +134,7 @@ def traffic_charts(
 
 
 def _split(stats: ServingStats) -> list[Part]:
-    """The parts of the mean request's time; empty without requests."""
+    """Return the parts of the mean request's time. Empty without requests."""
     named = _split_of_text(stats, stats.language) if stats.language else _split_of_triton(stats)
     known = [(name, value, tone) for name, value, tone in named if value is not None]
     whole = sum(value for _, value, _ in known)

@@ -50,7 +50,7 @@ def consequence(kind: PipelineChangeKind) -> str:
 
 
 def reached_through(names: Sequence[str]) -> str:
-    """A sentence; empty where no deployment needs a key."""
+    """Return a sentence. Empty where no deployment needs a key."""
     if not names:
         return ""
     *others, last = names

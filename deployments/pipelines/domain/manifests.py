@@ -51,7 +51,7 @@ class GraphContext:
 def manifests(
     context: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
 ) -> tuple[Manifest, Manifest]:
-    """The graph, then its route. `paths`: the path below the address of each deployment."""
+    """Return the graph, then its route. `paths`: the path below the address of each deployment."""
     return inference_graph(context, spec, paths), http_route(context)
 
 

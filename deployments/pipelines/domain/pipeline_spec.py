@@ -125,7 +125,7 @@ class PipelineSpec(Definition):
         return tuple(dict.fromkeys(name for name in named if name))
 
     def first_deployment(self) -> str:
-        """A deployment that a request may reach; the first one named on the way from the root."""
+        """Return a deployment that a request may reach; the first one named on the way from the root."""
         return next(self._deployments_of(self.root))
 
     def _deployments_of(self, node: PipelineNode) -> Iterator[str]:

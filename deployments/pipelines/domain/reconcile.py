@@ -92,7 +92,7 @@ def differs(desired: Manifest, live: Json | None) -> bool:
 
 
 def edits(desired: Manifest, live: Json | None) -> list[str]:
-    """Fields of the spec that someone changed; empty without a live object."""
+    """Return the fields of the spec that someone changed. Empty without a live object."""
     if live is None:
         return []
     before, after = _owned(desired)["spec"], _project(desired, live).get("spec", {})
@@ -125,7 +125,7 @@ def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
 
 
 def conditions_of(live: Live) -> tuple[Condition, ...]:
-    """Conditions of the graph, then of its Deployment."""
+    """Return the conditions of the graph, then of its Deployment."""
     conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
     if available:

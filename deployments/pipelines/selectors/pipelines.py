@@ -45,7 +45,7 @@ def list_visible_to(
 
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Pipeline:
-    """The live pipeline of that name, else the one retired last. Raises NotFound for strangers."""
+    """Return the live pipeline of that name, else the one retired last. Raises NotFound for strangers."""
     rows = list_visible_to(actor, team_slug=team_slug, with_retired=True).filter(name=name)
     pipeline = rows.order_by("is_retired", "-id").first()
     if pipeline is None:
@@ -84,8 +84,8 @@ def offer_for(capabilities: Capabilities) -> Offer:
 def members_of(
     *, team: Team, cluster_id: int, environment: str, names: Collection[str] | None = None
 ) -> dict[str, Member]:
-    """The live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline cannot
-    call one.
+    """Return the live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline
+    cannot call one.
     """
     rows = _live(team).filter(cluster_id=cluster_id)
     if names is not None:
@@ -216,7 +216,7 @@ def _access_of(revision: Revision | None) -> AccessKind:
 
 
 def using(deployment: Deployment) -> list[Pipeline]:
-    """Live pipelines that call the deployment, or would once their open request is approved."""
+    """Return live pipelines that call the deployment, or would once their open request is approved."""
     rows = Pipeline.objects.filter(
         team=deployment.team_id, cluster=deployment.cluster_id, is_retired=False, is_retiring=False
     ).select_related("team")

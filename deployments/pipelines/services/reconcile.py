@@ -279,7 +279,7 @@ def _describe_effect(pipeline: Pipeline, committed: CommitResult | None) -> str:
 
 
 def _reverted(pipeline: Pipeline, act: Act, desired: _Desired, live: Live) -> str:
-    """The drift of what had been as desired; empty for none."""
+    """Return the drift of what had been as desired. Empty for none."""
     if pipeline.observed_generation != pipeline.desired_generation or desired.graph is None:
         return ""
     if act == Act.PUSH_ROUTE:

@@ -146,7 +146,7 @@ def _side(
     context: dict[str, Any],
     preview: Callable[[], Examined],
 ) -> HttpResponse:
-    """The checks as they are while someone fills in the form; nothing is requested yet."""
+    """Return the checks as they are while someone fills in the form; nothing is requested yet."""
     examined: Examined | None = None
     problem = ""
     if form.is_valid():
@@ -160,7 +160,7 @@ def _side(
 
 
 def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[Snippet]:
-    """The same request as a script."""
+    """Return the same request as a script."""
     body = {
         "team": draft.team,
         "cluster_id": draft.cluster_id,

@@ -17,7 +17,7 @@ NO_LIMIT: Final = 100
 
 
 def within(steps: Sequence[Step], percent: int) -> tuple[Step, ...]:
-    """The steps, with manual promotion for those that would exceed `percent`."""
+    """Return the steps, with manual promotion for those that would exceed `percent`."""
     return tuple(
         step.model_copy(
             update={"auto_promote": step.auto_promote and _next_weight(steps, index) <= percent}

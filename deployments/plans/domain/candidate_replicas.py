@@ -50,7 +50,7 @@ def at_step(plan: RolloutPlan, index: int, *, stable: int, approved: int) -> int
 
 
 def of_baseline(plan: RolloutPlan, *, stable: int, approved: int) -> int:
-    """The most that the baseline has at any step; 0 without one."""
+    """Return the most that the baseline has at any step; 0 without one."""
     if not plan.has_baseline:
         return 0
     counts = (

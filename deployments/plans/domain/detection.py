@@ -112,7 +112,7 @@ def _has_stable_side(settings: PlanSettings, weight: int) -> bool:
 
 
 def _compared(settings: PlanSettings, per_second: float, weight: int) -> tuple[float, float]:
-    """The requests of both sides in a second that are compared, and the candidate's share of them."""
+    """Return the requests of both sides in a second that are compared, and the candidate's share of them."""
     share = weight / 100
     if settings.is_shadow:
         # Its requests are copies, beside all that stable answers.

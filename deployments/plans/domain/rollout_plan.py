@@ -161,7 +161,7 @@ class PlanSettings(BaseModel):
         return {name: self.quality.get(name, kind.default) for name, kind in QUALITY.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The plan without its steps, which have a column of their own."""
+        """Return the plan without its steps, which have a column of their own."""
         left_out = {"steps"} if self.quality else {"steps", "quality"}
         return self.model_dump(mode="json", exclude=left_out)
 

@@ -31,7 +31,7 @@ _STEP_COLUMNS: Final = (
 
 
 def _number(definition: FieldDefinition, **bounds: Any) -> forms.Field:
-    """An optional field with the label and bounds of the definition."""
+    """Return an optional field with the label and bounds of the definition."""
     kind = forms.IntegerField if definition.kind is int else forms.FloatField
     options = {"min_value": definition.minimum, "max_value": definition.maximum, **bounds}
     return kind(required=False, label=definition.label, **options)
@@ -196,7 +196,7 @@ def _has_limit(name: str, data: Any, initial: Mapping[str, Any]) -> bool:
 
 
 def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
-    """Guards by name, in the units of the form."""
+    """Return the guards by name, in the units of the form."""
     return {
         guard.kind.name: {
             "max": _scaled(guard.max, guard.kind.unit),
@@ -217,7 +217,7 @@ def _scaled(value: float | None, unit: str) -> float | None:
 
 
 def _stated(floor: float | None, default: float | None) -> float | None:
-    """A floor that differs from the default, which the form shows as empty."""
+    """Return a floor that differs from the default, which the form shows as empty."""
     return None if floor == default else floor
 
 

@@ -105,7 +105,7 @@ class Cost:
         return self.month_max > self.replaced_month_max
 
     def to_json(self) -> dict[str, str | None]:
-        """The column `cost` of a change request."""
+        """Return the column `cost` of a change request."""
         values = asdict(self)
         return {name: None if value is None else str(value) for name, value in values.items()}
 

@@ -66,7 +66,7 @@ def committed_gpus(
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
 ) -> int:
-    """The number of `committed` alone."""
+    """Return the number of `committed` alone."""
     return committed(
         team,
         running,

@@ -102,8 +102,8 @@ def estimate_cost(
 
 
 def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | None:
-    """The dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered: what
-    it costs is not known, and may be more.
+    """Return the dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered:
+    what it costs is not known, and may be more.
     """
     offered = find_gpu_shares(shares, spec)
     return None if None in offered else max(filter(None, offered), key=_dearness)
@@ -192,7 +192,7 @@ def _describe_cost(
 def _unused_amount(
     share: GpuShare | None, spec: ServingSpec, cluster: ClusterInfo
 ) -> Decimal | None:
-    """Dollars an hour of a node beside one pod; None: not known."""
+    """Return the dollars an hour of a node beside one pod. None means not known."""
     if share is None or share.usd_per_hour_amount is None:
         return None
     capacity = spec.placement.capacity
@@ -209,7 +209,7 @@ def _unused_amount(
 
 
 def sum_per_hour(revisions: Iterable[RunningRevision], shares: SharesByCluster) -> Decimal | None:
-    """Cost per hour at min replicas. None if any price is missing."""
+    """Return the cost per hour at min replicas. None if any price is missing."""
     return _sum(revisions, shares, lambda spec: spec.floor_replicas)
 
 

@@ -127,7 +127,7 @@ def estimate_need(version: ModelVersion, load: Load) -> Need | None:
 
 
 def _language_model_of(version: ModelVersion) -> LanguageModel | None:
-    """The size of external weights as declared, or that of uploaded ones as read."""
+    """Return the size of external weights as declared, or that of uploaded ones as read."""
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     return language_models.model_of(size) if size.parameters_millions else None
 

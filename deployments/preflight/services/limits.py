@@ -41,7 +41,7 @@ def check_devices(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> 
 
 
 def _weights_image(spec: ServingSpec) -> str:
-    """The OCI image with the weights, which KServe runs as a sidecar; empty without one."""
+    """Return the OCI image with the weights, which KServe runs as a sidecar. Empty without one."""
     artifact = "" if spec.llm is None else spec.llm.artifact
     return artifact.removeprefix(_OCI) if artifact.startswith(_OCI) else ""
 

@@ -38,7 +38,9 @@ def check(
 
 
 def _others(team_id: int, cluster_id: int) -> QuerySet[Revision]:
-    """The revisions that serve there, or will: of two requests the one that was approved first has the name."""
+    """Return the revisions that serve there, or will: of two requests the one that was approved first has the
+    name.
+    """
     coming = ChangeRequest.objects.filter(state__in=_APPROVED).values("revision")
     serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
     rows = Revision.objects.filter(

@@ -88,7 +88,7 @@ def differences_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Difference, ...
 
 
 def read(answer: object) -> tuple[Output, ...]:
-    """The outputs of an inference answer. Raises BadOutputs."""
+    """Return the outputs of an inference answer. Raises BadOutputs."""
     rows = answer.get("outputs") if isinstance(answer, Mapping) else None
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise BadOutputs("no list of outputs")

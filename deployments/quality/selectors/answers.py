@@ -22,7 +22,7 @@ Sides = tuple[list[Summary], list[Summary]]
 
 
 def posted_kinds(rollout: Rollout) -> set[str]:
-    """Kinds posted for either side since the rollout began."""
+    """Return the kinds posted for either side since the rollout began."""
     return set(
         _since(rollout, rollout.created_at).order_by().values_list("kind", flat=True).distinct()
     )
@@ -59,7 +59,7 @@ def _one_sided(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
 
 
 def _since(rollout: Rollout, at: datetime) -> QuerySet[QualityObservation]:
-    """Observations posted for both sides, oldest first; a baseline answers as stable does."""
+    """Return observations posted for both sides, oldest first; a baseline answers as stable does."""
     revisions = (
         rollout.stable_revision_id,
         rollout.candidate_revision_id,

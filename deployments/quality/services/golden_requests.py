@@ -132,7 +132,7 @@ def _version_of(actor: User, model: Model, version_id: int | None) -> ModelVersi
 
 
 def _signature_of(model: Model, version: ModelVersion | None) -> Signature:
-    """The signature of the version that gave the answer, else of the newest that may be deployed."""
+    """Return the signature of the version that gave the answer, else of the newest that may be deployed."""
     if version is None:
         return quality.signature_of(model)
     return signatures.from_json(version.signature)

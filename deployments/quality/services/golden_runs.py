@@ -158,9 +158,7 @@ def _send_due(run: GoldenRun, lease: Lease) -> str:
 
 
 def _due_results(run: GoldenRun) -> list[GoldenResult]:
-    """Results that are not answered yet, for a probe in this round, which began when the last
-    ended.
-    """
+    """Return results that are not answered yet, for a probe in this round, which began when the last ended."""
     rows = list(run.results.select_related("golden").order_by("golden__name"))
     if run.purpose == ProbePurpose.BEFORE_TRAFFIC:
         return [row for row in rows if row.verdict == ProbeVerdict.WAITING]
@@ -228,7 +226,7 @@ def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output
 
 
 def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
-    """The outputs, or why there are none."""
+    """Return the outputs, or why there are none."""
     if answer.is_cut:
         return (), "the response is larger than 2 MB"
     try:

@@ -74,7 +74,7 @@ def before_traffic_context(rollout: Rollout) -> dict[str, Any]:
 
 
 def golden_lines(model: Model) -> list[GoldenLine]:
-    """The golden requests of a model, each with the last answer that a candidate gave."""
+    """Return the golden requests of a model, each with the last answer that a candidate gave."""
     rows = list(quality.golden_requests_of(model))
     last = quality.last_results(rows)
     return [

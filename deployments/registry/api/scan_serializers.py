@@ -59,6 +59,6 @@ class ScannedVersionSerializer(Serializer):
 
     @extend_schema_field(GrantedReleaseSerializer(allow_null=True))
     def get_release(self, version: ModelVersion) -> Any:
-        """The last release from quarantine, also after its end; null if there was none."""
+        """Return the last release from quarantine, also after its end; null if there was none."""
         release = releases.from_json(version.release)
         return None if release is None else GrantedReleaseSerializer(release).data

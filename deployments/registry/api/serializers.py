@@ -165,7 +165,7 @@ class ListedVersionSerializer(Serializer):
     ready_at = serializers.DateTimeField(allow_null=True)
 
     def get_storage_uri(self, version: ListedVersion | ModelVersion) -> str:
-        """The serving repository; empty until it is created."""
+        """Return the serving repository. Empty until it is created."""
         if version.source_uri:
             return version.source_uri
         prefix = version.repository_prefix

@@ -21,7 +21,7 @@ class ComparedFact:
 
 
 def list_facts(signature: Signature) -> dict[str, str]:
-    """The facts of a signature as text by name; empty if the file was not read."""
+    """Return the facts of a signature as text by name. Empty if the file was not read."""
     facts = {}
     for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
         for tensor in tensors:

@@ -60,7 +60,7 @@ _NOTHING: Final = Declaration().to_json()
 
 
 def shown(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The column `declared` as REST shows it: with what is not declared."""
+    """Return the column `declared` as REST shows it: with what is not declared."""
     return from_json(data).to_json() if data else {**_NOTHING, "largest_inputs": {}}
 
 

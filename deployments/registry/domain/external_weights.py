@@ -114,7 +114,7 @@ def is_pinned(uri: str) -> bool:
 
 
 def from_spec(*, hugging_face_id: str, artifact: str) -> ExternalWeights | None:
-    """The weights named by a serving spec; None without a valid reference."""
+    """Return the weights named by a serving spec. None without a valid reference."""
     uri = f"hf://{hugging_face_id}" if hugging_face_id else artifact
     try:
         return parse(uri)

@@ -66,7 +66,7 @@ def _default_dim(tensor: Tensor, place: int) -> int:
 
 
 def problems_with(signature: Signature, declared: Mapping[str, Sequence[int]]) -> dict[str, str]:
-    """Contradictions between declared sizes and the file, by input."""
+    """Return contradictions between declared sizes and the file, by input."""
     known = {tensor.name: tensor for tensor in signature.inputs}
     problems = {}
     for name, dims in declared.items():

@@ -32,11 +32,11 @@ class PartPlan:
         return min(self.part_bytes, self.size_bytes - start)
 
     def missing(self, stored: Mapping[int, int]) -> list[int]:
-        """Numbers whose part is absent, or stored with another size than planned."""
+        """Return numbers whose part is absent, or stored with another size than planned."""
         return [n for n in range(1, self.count + 1) if stored.get(n) != self.bytes_of(n)]
 
     def foreign(self, stored: Mapping[int, int]) -> list[int]:
-        """Stored numbers that the plan does not have."""
+        """Return stored numbers that the plan does not have."""
         return sorted(n for n in stored if not 1 <= n <= self.count)
 
 

@@ -18,6 +18,6 @@ def printable(text: str | bytes) -> str:
 
 
 def quoted(text: str | bytes, *, longest: int = 60) -> str:
-    """The text in quotes, truncated to `longest` characters."""
+    """Return the text in quotes, truncated to `longest` characters."""
     plain = printable(text)
     return f"“{plain[:longest]}{'…' if len(plain) > longest else ''}”"

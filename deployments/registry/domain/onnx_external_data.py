@@ -27,7 +27,7 @@ def is_external(tensor: Any) -> bool:
 
 
 def locate(model: Any, files: Mapping[str, int]) -> tuple[str, ...]:
-    """The files that hold tensors, sorted. `files` are the bytes by path of those below the graph's
+    """Return the files that hold tensors, sorted. `files` are the bytes by path of those below the graph's
     folder, without the graph. Raises NotServable for what is not inside them.
     """
     used = set()

@@ -44,7 +44,7 @@ _MAX_MESSAGE_LENGTH: Final = 300
 
 
 def open_session(path: str) -> Any:
-    """A single-threaded session with the default optimisations."""
+    """Return a single-threaded session with the default optimisations."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -113,7 +113,7 @@ def _conversion_to(opset: object) -> str:
 
 
 def plain(message: str) -> str:
-    """The runtime's message without paths and source lines."""
+    """Return the runtime's message without paths and source lines."""
     text = " ".join(_PREFIXES.sub("", message).split())
     text = "".join(char for char in text if char.isprintable())
     return text[:_MAX_MESSAGE_LENGTH].rstrip(". ") + "."

@@ -50,7 +50,7 @@ class Tensor:
         return "BYTES" if self.dtype == "STRING" else self.dtype
 
     def bytes_per_item(self, *, is_batched: bool) -> int:
-        """Size of an item. Dynamic dimensions count as 1, so this is a lower bound."""
+        """Return the size of an item in bytes. Dynamic dimensions count as 1, so this is a lower bound."""
         dims = self.dims[1:] if is_batched else self.dims
         count = 1
         for dim in dims:
@@ -105,7 +105,7 @@ class Signature:
         return self.max_batch_size > 0
 
     def wire_dims(self, tensor: Tensor) -> tuple[int, ...]:
-        """Dimensions in requests and responses. Triton has no empty dims: a scalar per item is [1]."""
+        """Return dimensions in requests and responses. Triton has no empty dims: a scalar per item is [1]."""
         has_items = len(tensor.dims) > int(self.is_batched)
         return tensor.dims if has_items else (*tensor.dims, 1)
 

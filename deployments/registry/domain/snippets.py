@@ -100,7 +100,7 @@ def _outputs(signature: Signature) -> list[str]:
 
 
 def _address(url: str) -> str:
-    """Host, port and path without the scheme, as tritonclient expects."""
+    """Return the host, port and path without the scheme, as tritonclient expects."""
     return url.removeprefix("https://").removeprefix("http://")
 
 

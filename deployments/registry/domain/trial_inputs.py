@@ -86,7 +86,7 @@ def can_make(inputs: Sequence[Input]) -> bool:
 def make_item(
     inputs: Sequence[Input], policy: Policy, number: int, sizes: Mapping[str, Sequence[int]]
 ) -> dict[str, Any] | None:
-    """Item `number` of a batch; None if it would exceed MAX_ITEM_BYTES.
+    """Return item `number` of a batch. None if one of its inputs would exceed MAX_ITEM_BYTES.
 
     `sizes` are declared by input, with the batch dimension; they override those of the policy.
     """

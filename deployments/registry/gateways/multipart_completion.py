@@ -67,7 +67,7 @@ def wait_for(
     size_bytes: int,
     pause: Callable[[float], object] = _NEVER_SET.wait,
 ) -> str:
-    """The VersionId that `complete_upload` makes, even if its answer never comes.
+    """Return the VersionId that `complete_upload` makes, even if its answer never comes.
 
     Blocks for up to `assemble_within`; for workers. `newest_version` gives the VersionId of the key's
     newest object and raises ObjectMissing. Raises StillAssembling at the end.

@@ -71,7 +71,7 @@ class S3Store:
     def presign_part(
         self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
     ) -> str:
-        """A URL for one PUT of exactly this size: Content-Length is signed.
+        """Return a URL for one PUT of exactly this size: Content-Length is signed.
 
         The client must send a checksum as x-amz-checksum-sha256, which is signed as well.
         """
@@ -87,7 +87,7 @@ class S3Store:
             )
 
     def list_parts(self, key: str, upload_id: str) -> list[StoredPart]:
-        """The stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
+        """Return the stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
         pages = self.client.get_paginator("list_parts").paginate(
             Bucket=self.bucket, Key=key, UploadId=upload_id
         )
@@ -196,7 +196,7 @@ class S3Store:
             return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
 
     def list_newest(self, prefix: str) -> list[StoredObject]:
-        """The newest version of each key, without deleted ones."""
+        """Return the newest version of each key, without deleted ones."""
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -258,7 +258,7 @@ class S3Store:
 
 
 def store() -> ArtifactStore:
-    """The configured store. Clients are made once per process and are safe to share by threads."""
+    """Return the configured store. Clients are made once per process and are safe to share by threads."""
     return s3_store()
 
 

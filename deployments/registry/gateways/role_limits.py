@@ -48,7 +48,7 @@ def excess(bucket: str) -> list[str]:
 
 
 def encryption(client: Any, bucket: str) -> str:
-    """The algorithm that new objects are encrypted with; empty: none by default."""
+    """Return the algorithm that new objects are encrypted with. Empty means none by default."""
     with translated(bucket):
         answer = client.get_bucket_encryption(Bucket=bucket)
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]

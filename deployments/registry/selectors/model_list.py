@@ -99,7 +99,7 @@ def _matching_versions(filters: ModelFilter) -> QuerySet[ModelVersion]:
 
 
 def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:
-    """The newest version of each model that did not fail."""
+    """Return the newest version of each model that did not fail."""
     newer = ModelVersion.objects.filter(
         model_id=OuterRef("model_id"), number__gt=OuterRef("number")
     ).exclude(state=VersionState.FAILED)

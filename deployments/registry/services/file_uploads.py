@@ -46,7 +46,7 @@ class PartsState:
 
 
 def _rows(file: MultipartFile) -> QuerySet[MultipartFile]:
-    """The row of the file, of whatever it is a file of."""
+    """Return the row of the file, of whatever it is a file of."""
     return type(file)._default_manager.filter(pk=file.pk)
 
 

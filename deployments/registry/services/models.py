@@ -50,7 +50,7 @@ def get_or_create(*, actor: User, team: Team, name: str, description: str = "") 
 
 
 def next_number(model: Model) -> int:
-    """The number of the next version. A concurrent insert may take it first."""
+    """Return the number of the next version. A concurrent insert may take it first."""
     last = ModelVersion.objects.filter(model=model).aggregate(number=Max("number"))["number"]
     return (last or 0) + 1
 

@@ -51,7 +51,7 @@ def _text(version: ModelVersion) -> dict[str, Any]:
 
 
 def text_of(version: ModelVersion) -> str:
-    """The short text in lower case, whose parts of words are found as well."""
+    """Return the short text in lower case, whose parts of words are found as well."""
     labels = version_metadata.labels_of(version.metadata).items()
     parts = [
         version.filename,

@@ -40,13 +40,13 @@ def can_read(actor: User, version: ModelVersion) -> bool:
 
 
 def paths(version: ModelVersion) -> Sequence[str]:
-    """The first files of Python code, once they are stored."""
+    """Return the first files of Python code, once they are stored."""
     rows = version.files.filter(path__endswith=_SUFFIX).exclude(s3_version_id="")
     return list(rows.order_by("path").values_list("path", flat=True)[:_MOST_FILES])
 
 
 def read(*, actor: User, version_id: int, path: str) -> SourceText:
-    """The beginning of a file, at the VersionId that was scanned. Raises NotFound and Unavailable."""
+    """Return the beginning of a file, at the VersionId that was scanned. Raises NotFound and Unavailable."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     rows = version.files.select_related("version").exclude(s3_version_id="")

@@ -272,7 +272,7 @@ def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
 
 
 def _audited_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts for the audit record: the identity of the bytes and the end of a release."""
+    """Return the facts for the audit record: the identity of the bytes and the end of a release."""
     kept = {k: fields[k] for k in ("sha256", "size_bytes") if fields.get(k)}
     if "declared" in fields:
         return kept | {"declared": fields["declared"]}

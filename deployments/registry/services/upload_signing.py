@@ -32,7 +32,7 @@ class PartUrl:
 
 
 def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) -> list[PartUrl]:
-    """URLs for one PUT each, of parts of one file or of several small ones.
+    """Return URLs for one PUT each, of parts of one file or of several small ones.
 
     Nothing is opened in the store unless all of them can be signed.
     """

@@ -139,7 +139,7 @@ def _file_problems(file: DraftFile) -> dict[str, str]:
 
 
 def files_problem(draft: UploadDraft) -> str:
-    """The first problem of paths and sizes; empty if there is none."""
+    """Return the first problem of paths and sizes. Empty if there is none."""
     problem = artifact_files.listing_problem([file.path for file in draft.files])
     if problem or (problem := _size_problem(draft)):
         return problem
@@ -148,7 +148,7 @@ def files_problem(draft: UploadDraft) -> str:
 
 
 def detect_format(draft: UploadDraft) -> FormatVerdict:
-    """The format by the first bytes that were sent. A format that needs others is not refused yet."""
+    """Return the format by the first bytes that were sent. A format that needs others is not refused yet."""
     archive = archives.kind_of(draft.files[0].head) if len(draft.files) == 1 else ""
     if archive:
         # The worker unpacks it, or finds that it is a model.
@@ -172,7 +172,7 @@ def detect_format(draft: UploadDraft) -> FormatVerdict:
 
 
 def _format_problem(draft: UploadDraft) -> str:
-    """The problem of the format, from the first bytes, or from the name of a single file without them."""
+    """Return the problem of the format, from the first bytes, or from the name of a single file without them."""
     if len(draft.files) == 1 and not draft.files[0].head:
         path = draft.files[0].path
         is_archive = path.lower().endswith(archives.ENDINGS)
@@ -181,7 +181,7 @@ def _format_problem(draft: UploadDraft) -> str:
 
 
 def declared_of(draft: UploadDraft) -> dict[str, Any]:
-    """The declaration as stored; empty if nothing was declared."""
+    """Return the declaration as stored. Empty if nothing was declared."""
     return declarations.from_json(draft.declared).to_json() if draft.declared else {}
 
 

@@ -205,7 +205,7 @@ def _open(actor: User, version_id: int) -> ModelVersion:
 
 
 def uploading_version(actor: User, version_id: int) -> ModelVersion:
-    """A version that the actor may send files of. Raises NotFound, Forbidden, Conflict."""
+    """Return a version that the actor may send files of. Raises NotFound, Forbidden, Conflict."""
     version = _open(actor, version_id)
     _refuse_import(version)
     return version

@@ -67,7 +67,7 @@ class MetadataForm(ServiceForm):
     )
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata as entered; the service cleans it."""
+        """Return the metadata as entered; the service cleans it."""
         values: dict[str, Any] = {name: self.cleaned_data[name] for name in TEXTS}
         values |= metadata_text.parse_metrics(self.cleaned_data["metrics"])
         return values | {LABELS: metadata_text.parse_labels(self.cleaned_data["labels"])}
@@ -148,7 +148,7 @@ class DeclareForm(ServiceForm):
             raise forms.ValidationError(str(error)) from error
 
     def declared(self) -> dict[str, Any]:
-        """The arguments of the service."""
+        """Return the arguments of the service."""
         choices = {"yes": True, "no": False}
         return {
             "supports_batching": choices.get(self.cleaned_data["supports_batching"]),

@@ -200,7 +200,9 @@ def _to_page(version: ModelVersion) -> HttpResponse:
 
 
 def _describe_language_model(version: ModelVersion) -> dict[str, Any]:
-    """The facts of a language model, or None, the engines that load the version, and its declared KV cache."""
+    """Return the facts of a language model, or None, the engines that load the version, and its declared KV
+    cache.
+    """
     return {
         "language_model": version.signature.get(facts.KEY),
         "engines": loading.engines_for(version.source_uri, version.format, version.signature),

@@ -28,7 +28,7 @@ _NOT_YET: Final = "Prometheus was not queried at this step yet"
 def state_of(
     row: PrometheusReading, snapshot: RolloutSnapshot, lengths: Callable[[], BlockLengths]
 ) -> State:
-    """The stored state; of another step only the capital of its tests is left."""
+    """Return the stored state; of another step only the capital of its tests is left."""
     state = prometheus_state.from_json(row.state)
     if row.step == snapshot.progress.step_key:
         return state
@@ -42,19 +42,19 @@ def state_of(
 
 
 def state_at(snapshot: RolloutSnapshot) -> State:
-    """The state of the present step."""
+    """Return the state of the present step."""
     row = PrometheusReading.objects.filter(rollout=snapshot.rollout).first()
     return State() if row is None else state_of(row, snapshot, BlockLengths)
 
 
 def sent_at(snapshot: RolloutSnapshot) -> tuple[int, int]:
-    """Requests that the gateway sent to stable and candidate at this step; zeros where it is not read."""
+    """Return the requests that the gateway sent to stable and candidate at this step. Zeros where it is not read."""
     gateway = state_at(snapshot).gateway
     return (0, 0) if _gateway_problem(gateway) else gateway.sent
 
 
 def read(snapshot: RolloutSnapshot) -> State:
-    """The state of the present step, with the reason where the cluster's gateway cannot be read."""
+    """Return the state of the present step, with the reason where the cluster's gateway cannot be read."""
     guards = snapshot.plan.guards
     state = state_at(snapshot) if guards.has_readings else State()
     gateway = state.gateway

@@ -130,7 +130,7 @@ class RolloutView:
 
 
 def current(deployment: Deployment) -> Rollout | None:
-    """The deployment's open rollout, if any."""
+    """Return the deployment's open rollout, if any."""
     rows = Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES)
     rollout = rows.select_related("deployment__team", "deployment__cluster", "requested_by").first()
     if rollout is not None:
@@ -150,7 +150,7 @@ def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[R
 
 
 def list_promotable_for(actor: Actor) -> list[Rollout]:
-    """Rollouts whose next step waits for a decision that this person may take."""
+    """Return rollouts whose next step waits for a decision that this person may take."""
     running = list_visible_to(actor).filter(phase=RolloutPhase.RUNNING)
     waiting = [
         pk

@@ -83,7 +83,7 @@ class CounterReadings:
 
 
 def read(snapshot: RolloutSnapshot, load: PodLoad | None) -> CounterReadings:
-    """The stored readings, advanced by what was counted since."""
+    """Return the stored readings, advanced by what was counted since."""
     started_at, stored = snapshot.progress.step_started_at, snapshot.rollout.tests
     before = CounterReadings.from_json(stored)
     if stored.get("step") != snapshot.progress.step_key:
@@ -209,7 +209,7 @@ def _limits(snapshot: RolloutSnapshot) -> tuple[GuardLimit, ...]:
 def _of_users(
     revision: Revision, counts: RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
-    """The reading without the synthetic requests of its interval."""
+    """Return the reading without the synthetic requests of its interval."""
     sums = sums_of(counts)
     if counts.latest_at is None:
         return sums, owed
@@ -220,7 +220,7 @@ def _of_users(
 
 
 def _not_compared(rollout: Rollout, since: datetime) -> int:
-    """Requests of the stable revision where the candidate is compared with a baseline."""
+    """Return the requests of the stable revision where the candidate is compared with a baseline."""
     if rollout.baseline_revision is None:
         return 0
     counts = _counts_since(rollout, rollout.stable_revision, since)

@@ -35,7 +35,7 @@ def _aborts_counted(revision: Revision) -> float | None:
 
 
 def _price(key: WorkloadKey) -> float | None:
-    """The price of one GPU for an hour: a figure for comparison, not a charged amount."""
+    """Return the price of one GPU for an hour: a figure for comparison, not a charged amount."""
     allocated = current.allocated_to([key]).get(key)
     if allocated is None or allocated.usd_per_hour_amount is None or not allocated.gpus:
         return None

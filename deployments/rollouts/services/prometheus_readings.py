@@ -108,7 +108,7 @@ def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Q
 
 
 def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> State:
-    """The state after one round of queries."""
+    """Return the state after one round of queries."""
     rollout, guards = snapshot.rollout, snapshot.plan.guards
     state = replace(state, gateway=gateway_readings.read(snapshot, state.gateway))
     if not guards.is_prometheus_needed:

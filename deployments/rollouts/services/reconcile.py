@@ -101,7 +101,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
-    """The observation in the columns that the deployment's reconciler wrote."""
+    """Return the observation in the columns that the deployment's reconciler wrote."""
     deployment = rollout.deployment
     stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
     candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)

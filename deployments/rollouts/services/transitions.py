@@ -46,7 +46,7 @@ _SECONDS: Final[Mapping[RolloutPhase, int]] = {
 
 
 def deadline_seconds(plan: RolloutPlan, phase: RolloutPhase, step_index: int) -> int:
-    """Seconds from the beginning of the phase, or of the step while it is running."""
+    """Return the seconds from the beginning of the phase, or of the step while it is running."""
     if phase == RolloutPhase.RUNNING and plan.steps:
         of_step = plan.steps[step_index].deadline_seconds
         if of_step is not None:

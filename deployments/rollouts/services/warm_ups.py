@@ -44,7 +44,7 @@ def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
 
 
 def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums:
-    """The reading without the times of pods that were warming up."""
+    """Return the reading without the times of pods that were warming up."""
     if all(end < since for end in ends.values()):
         return sums
     cold = warm_ups.counts_until(_workload(revision), since=since, until=ends)

@@ -39,7 +39,7 @@ class RolloutChart:
 
 
 def charts_of(view: RolloutView) -> list[RolloutChart]:
-    """Charts with measurements."""
+    """Return charts with measurements."""
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
     limit, limit_text = _latency_limit(limits, points.get("baseline", points["stable"]))

@@ -35,7 +35,7 @@ class Call:
 
 
 def prefilled(call: Call) -> str:
-    """The example body as text; empty where it is too large for a form."""
+    """Return the example body as text. Empty where it is too large for a form."""
     body = json.dumps(call.body)
     return body if len(body) <= MAX_PREFILLED_LENGTH else ""
 

@@ -33,7 +33,7 @@ class ObservedRevision:
 
     @classmethod
     def of(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
-        """The stored observation; without values for a revision that was never observed."""
+        """Return the stored observation; without values for a revision that was never observed."""
         data = column.get(f"r{number}")
         if data is None:
             return cls()

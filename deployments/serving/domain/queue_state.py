@@ -128,7 +128,7 @@ def of_jobs(
 
 
 def suspended(jobs: Sequence[Json]) -> list[Json]:
-    """Jobs that are not admitted."""
+    """Return jobs that are not admitted."""
     return [job for job in jobs if (job.get("spec") or {}).get("suspend")]
 
 

@@ -84,5 +84,5 @@ def _problem_of(move: AliasMove, source: ModelVersion, target: ModelVersion | No
 
 
 def describe(returns: Sequence[AliasReturn]) -> str:
-    """Sentences for approvers; empty where no alias is concerned."""
+    """Return sentences for approvers. Empty where no alias is concerned."""
     return " ".join(item.description for item in returns)

@@ -48,12 +48,12 @@ class DeploymentStats:
 
 
 def figures_of(rows: Sequence[Deployment]) -> dict[int, Figures]:
-    """Figures by primary key, over the last minutes, in one query."""
+    """Return the figures by primary key, over the last minutes, in one query."""
     return _figures_by_pk(rows, _traffic_of(rows), clock.now())
 
 
 def total_figures(rows: Sequence[Deployment]) -> Figures:
-    """Figures of these deployments together; the rate is the sum of their rates."""
+    """Return the figures of these deployments together; the rate is the sum of their rates."""
     traffic, now = _traffic_of(rows), clock.now()
     running = [item for row in rows if not row.is_stopped for item in traffic[row.pk]]
     total = _figures(running, now)
@@ -116,7 +116,7 @@ def _figures(traffic: Sequence[Traffic], now: datetime) -> Figures:
 
 
 def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    """Figures over all these revisions, without a shadow: its requests are mirrored."""
+    """Return the figures over all these revisions, without a shadow: its requests are mirrored."""
     if deployment.is_stopped:
         return _without_traffic()
     if not revisions:
@@ -132,7 +132,7 @@ def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> Ser
 
 
 def _without_traffic() -> ServingStats:
-    """Figures of a stopped deployment: no pods and no requests."""
+    """Return the figures of a stopped deployment: no pods and no requests."""
     return ServingStats(
         seconds=WINDOW_SECONDS,
         requests_per_second=0.0,

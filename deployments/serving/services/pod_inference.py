@@ -33,7 +33,7 @@ def infer(revision: Revision, request: dict[str, Any]) -> PodResponse:
 
 
 def reported_model(revision: Revision) -> dict[str, Any]:
-    """The metadata of the model as its server reports it. Raises NotAnswered."""
+    """Return the metadata of the model as its server reports it. Raises NotAnswered."""
     answer = send(revision, f"v2/models/{revision.version.model.name}")
     try:
         model_metadata = json.loads(answer.body)

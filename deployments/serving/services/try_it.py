@@ -166,7 +166,7 @@ def _checked(body: str) -> bytes:
 
 
 def _readable(body: bytes) -> str:
-    """Indented JSON with each list of numbers on one line, or the text unchanged."""
+    """Return indented JSON with each list of numbers on one line, or the text unchanged."""
     text = body.decode(errors="replace")
     try:
         lines = json.dumps(json.loads(text), indent=2)

@@ -130,7 +130,7 @@ def _guess(node: Any, outputs: Iterable[str], sizes: _Sizes) -> None:
 
 
 def _peak_inside(node: Any, sizes: _Sizes) -> int:
-    """The maximum over the branches and loop bodies of a node."""
+    """Return the maximum over the branches and loop bodies of a node."""
     peak = 0
     for graph in _subgraphs(node):
         inner = _Sizes(sizes.known | _bytes_of_values(graph))
@@ -140,7 +140,7 @@ def _peak_inside(node: Any, sizes: _Sizes) -> int:
 
 
 def _reads(node: Any) -> set[str]:
-    """Names that a node reads, including those that its branches read from the outer graph."""
+    """Return names that a node reads, including those that its branches read from the outer graph."""
     names = {name for name in node.input if name}
     for graph in _subgraphs(node):
         for inner in graph.node:

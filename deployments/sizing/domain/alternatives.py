@@ -44,7 +44,7 @@ def offers_elsewhere(
     cluster: str,
     can_grow: bool,
 ) -> list[Offer]:
-    """The cheapest offer of each kind of GPU that the cluster lacks or has too few of per node."""
+    """Return the cheapest offer of each kind of GPU that the cluster lacks or has too few of per node."""
     local_types = {offer.instance_type for offer in local_offers}
     sufficient = {
         _key(offer.gpu_name)
@@ -66,7 +66,7 @@ def offers_elsewhere(
 def offers_partitioned(
     need: Need, listed: Iterable[ListedInstanceType], local_offers: Sequence[Offer]
 ) -> list[Offer]:
-    """The smallest sufficient MIG slice of each MIG-capable GPU that is not partitioned."""
+    """Return the smallest sufficient MIG slice of each MIG-capable GPU that is not partitioned."""
     rows = {row.instance_type: row for row in listed if row.is_mig_capable}
     sliced = {offer.instance_type for offer in local_offers if offer.kind is ShareKind.MIG}
     names = {offer.instance_type: offer.gpu_name for offer in local_offers}

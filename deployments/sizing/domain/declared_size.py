@@ -97,7 +97,7 @@ def from_version(
 
 
 def normalize_dtype(text: str) -> str:
-    """The precision as sizing names it; empty if unknown."""
+    """Return the precision as sizing names it. Empty if unknown."""
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
     return name if name in BITS else ""

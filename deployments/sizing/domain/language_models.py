@@ -77,7 +77,7 @@ def estimate_vram(size: DeclaredSize) -> VramEstimate:
 
 
 def describe_need(size: DeclaredSize) -> str:
-    """The terms of the formula at DEFAULT_LOAD."""
+    """Return the terms of the formula at DEFAULT_LOAD."""
     need = need_of_language_model(model_of(size))
     terms = ", ".join(f"{term.name.lower()} {term.mib:,}" for term in need.terms)
     cache = next(term for term in need.terms if term.name == "KV cache")

@@ -74,17 +74,17 @@ class Need:
     copies: int = 1
 
     def mib_on(self, gpus: int) -> int:
-        """MiB on each of `gpus` GPUs, rounded up to 16 MiB."""
+        """Return MiB on each of `gpus` GPUs, rounded up to 16 MiB."""
         parts = max(1, gpus // self.copies) if self.can_split else 1
         whole = sum(term.mib_on(parts) for term in self.terms)
         return -(-whole // 16) * 16
 
     def min_mib_on(self, gpus: int) -> int:
-        """The lower bound of the range whose upper bound is `mib_on`."""
+        """Return the lower bound of the range whose upper bound is `mib_on`."""
         return self.mib_on(gpus) - sum(term.spread_mib for term in self.terms) // 16 * 16
 
     def range_on(self, gpus: int) -> str:
-        """MiB on each of `gpus` GPUs, as "1,024" or "600 to 1,024"."""
+        """Return MiB on each of `gpus` GPUs, as "1,024" or "600 to 1,024"."""
         low, high = self.min_mib_on(gpus), self.mib_on(gpus)
         return f"{low:,} to {high:,}" if low < high else f"{high:,}"
 

@@ -39,7 +39,7 @@ class VramEstimate:
         return -(-whole // ROUNDED_TO_MIB) * ROUNDED_TO_MIB
 
     def to_json(self) -> dict[str, int]:
-        """The key `vram_parts_mib` of the column `signature`."""
+        """Return the key `vram_parts_mib` of the column `signature`."""
         return {
             "weights": self.weights_mib,
             "activations": self.activations_mib,

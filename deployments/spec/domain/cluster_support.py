@@ -59,7 +59,7 @@ class Missing:
 
 
 def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
-    """Settings of the spec that do not work on the cluster; an unknown option is left out."""
+    """Return the settings of the spec that do not work on the cluster; an unknown option is left out."""
     needed = [
         (path, option)
         for (path, value), option in _NEEDS.items()
@@ -119,7 +119,7 @@ def _is_refused(option: str, offer: Offer) -> bool:
 
 
 def _scaling_tried(kind: str) -> dict[str, Any]:
-    """A scaling to test support with; for KEDA, a metric that can scale up from zero."""
+    """Return a scaling to test support with; for KEDA, a metric that can scale up from zero."""
     if kind == KEDA:
         return {"kind": kind, "metric": "gateway-latency"}
     return {"kind": kind} if kind else {}
@@ -132,7 +132,7 @@ def engine_reason(engine: str, capabilities: Capabilities) -> str:
 
 
 def _refusal(base: Mapping[str, Any], path: str, value: Any) -> dict[str, str]:
-    """The reason for which the spec refuses the value, by its key; empty when it accepts it."""
+    """Return the reason for which the spec refuses the value, by its key. Empty when it accepts it."""
     data = copy.deepcopy(dict(base))
     group, _, name = path.partition(".")
     if name:

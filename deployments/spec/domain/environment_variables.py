@@ -101,7 +101,7 @@ _PLATFORM: Final[Mapping[str, str]] = {
 
 
 def names_for(engine: str) -> frozenset[str]:
-    """Allowed names, besides those that begin with OWN_PREFIX."""
+    """Return allowed names, besides those that begin with OWN_PREFIX."""
     return _EVERY_ENGINE.union(*(names for engines, names in _OF_SERVERS if engine in engines))
 
 

@@ -107,12 +107,12 @@ def check_lora_rank(rank: int) -> int:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts between commas, without spaces around them and without empty ones."""
+    """Return the parts between commas, without spaces around them and without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def sorted_pairs(env: Any) -> Any:
-    """A mapping of names to values, or pairs of them, as pairs sorted by name."""
+    """Return a mapping of names to values, or pairs of them, as pairs sorted by name."""
     if isinstance(env, Mapping):
         return tuple(sorted((str(name), str(value)) for name, value in env.items()))
     if isinstance(env, tuple):

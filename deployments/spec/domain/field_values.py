@@ -31,7 +31,7 @@ def describe_field(path: str) -> str:
 
 
 def describe_value(path: str, text: str) -> str:
-    """A choice by its label; any other text is what it is."""
+    """Return a choice by its label; any other text is what it is."""
     *_, (_, definition) = _steps(path)
     return text if definition is None else definition.choices.get(text, text)
 
@@ -77,7 +77,7 @@ def _pair(key: str, value: Any) -> str:
 
 
 def _labels(path: str) -> list[str]:
-    """Labels of a field and of its enclosing parts, from their definitions; empty if unknown."""
+    """Return the labels of a field and of its enclosing parts, from their definitions. Empty if unknown."""
     labels: list[str] = []
     for name, definition in _steps(path):
         if definition is None and labels and name.isdigit():

@@ -53,7 +53,7 @@ def problem_with(name: str, *, namespace: str) -> str:
 
 
 def suggest(text: str, *, namespace: str, taken: Collection[str] = ()) -> str:
-    """A valid and unused name made from the text; empty when no part of it can be one."""
+    """Return a valid and unused name made from the text. Empty when no part of it can be one."""
     longest = longest_name(namespace)
     first = _fix(text, longest)
     if not first or first not in taken:

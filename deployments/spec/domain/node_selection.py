@@ -53,7 +53,9 @@ def normalized_labels(text: str) -> str:
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """Instance types in their order. Raises ValueError for what is none, and for one that comes twice."""
+    """Return the instance types in their order. Raises ValueError for what is none, for too many, and for one that
+    comes twice.
+    """
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if len(names) > MOST_OTHER_TYPES or len(set(names)) < len(names):
         raise ValueError("too many instance types, or one twice")
@@ -81,7 +83,7 @@ def normalized_taints(text: str) -> str:
 
 
 def tolerations(text: str) -> list[dict[str, str]]:
-    """Tolerations of a pod. Without a value, every value of the key is tolerated."""
+    """Return the tolerations of a pod. Without a value, every value of the key is tolerated."""
     return [_toleration(taint) for taint in split_taints(text)]
 
 

@@ -137,7 +137,7 @@ def evaluate(
 
 
 def budget_of(objective_percent: float) -> float:
-    """The share of requests that may be bad."""
+    """Return the share of requests that may be bad."""
     return (100 - objective_percent) / 100
 
 

@@ -53,7 +53,7 @@ def _read(
 
 
 def _workloads(targets: Sequence[ServiceTarget]) -> dict[int, list[int]]:
-    """Ids of the workloads of each deployment; a revision that fleet does not know has none."""
+    """Return the ids of the workloads of each deployment; a revision that fleet does not know has none."""
     by_id = {target.deployment_id: target.deployment for target in targets}
     numbers = Revision.objects.filter(deployment__in=by_id).values_list("deployment_id", "number")
     keys = {}

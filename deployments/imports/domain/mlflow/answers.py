@@ -197,7 +197,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _objects(value: Any, name: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a list that the server leaves out when it is empty."""
+    """Yield the objects of a list that the server leaves out when it is empty."""
     if not isinstance(value, Mapping):
         raise SourceRefused("MLflow did not answer with a JSON object.")
     rows = value.get(name, [])

@@ -24,7 +24,7 @@ LABEL: Final = "mlflow"
 def metadata_of(
     version: ModelVersion, run: Run | None, selection: Selection, *, address: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """The metadata, and the names of the metrics, parameters and tags that have no place in it."""
+    """Return the metadata, and the names of the metrics, parameters and tags that have no place in it."""
     page = servers.version_page(address, name=version.name, number=version.number)
     if run is not None:
         page = servers.run_page(address, experiment_id=run.experiment_id, run_id=run.run_id)

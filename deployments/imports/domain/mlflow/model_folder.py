@@ -67,7 +67,7 @@ def parse(model: Any) -> ModelFile:
 
 
 def select(model: ModelFile, paths: Sequence[str]) -> Selection:
-    """The files of the first flavor that can be served. Raises SourceRefused."""
+    """Return the files of the first flavor that can be served. Raises SourceRefused."""
     for name, (files_of, version_key) in _FLAVORS.items():
         if name not in model.flavors:
             continue
@@ -88,7 +88,7 @@ def select(model: ModelFile, paths: Sequence[str]) -> Selection:
 
 
 def _onnx(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """The graph and the files of external weights, which MLflow puts beside it under names of their own."""
+    """Return the graph and the files of external weights, which MLflow puts beside it under names of their own."""
     graph = options.get("data")
     if graph not in paths:
         return {}
@@ -142,7 +142,7 @@ def _transformers(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
 
 
 def _tensorflow(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """A SavedModel in a folder of its own; the model of Keras lies as data/model… ."""
+    """Return a SavedModel in a folder of its own; the model of Keras lies as data/model… ."""
     folder = options.get("saved_model_dir")
     inside = f"{folder}/" if folder else f"{options.get('data', 'data')}/model"
     top = inside.rpartition("/")[0] + "/"

@@ -13,7 +13,7 @@ SETTING: Final = "SLIPWAY_IMPORT_MLFLOW"
 
 
 def choose(servers: Mapping[str, str], name: str) -> str:
-    """The name of the server. Without a name, the only one. Raises SourceRefused."""
+    """Return the name of the server. Without a name, the only one. Raises SourceRefused."""
     if not servers:
         raise SourceRefused(
             "Imports from MLflow are switched off. A platform admin can name the tracking servers in "

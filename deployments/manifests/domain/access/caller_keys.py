@@ -26,14 +26,14 @@ UNWRITTEN: Final = "unwritten"
 
 
 def annotated(route: Manifest, keys: str) -> Manifest:
-    """The route as it is written; `keys` is empty where it is open."""
+    """Return the route as it is written; `keys` is empty where it is open."""
     if not keys:
         return route
     return {**route, "metadata": {**route["metadata"], "annotations": {_ANNOTATION: keys}}}
 
 
 def keys_in(route: Mapping[str, Any] | None) -> str:
-    """The state of the keys that the live route was written with; empty where it is open."""
+    """Return the state of the keys that the live route was written with. Empty where it is open."""
     annotations = (route or {}).get("metadata", {}).get("annotations") or {}
     return str(annotations.get(_ANNOTATION, ""))
 
@@ -92,7 +92,7 @@ def policy(context: ManifestContext, security: Mapping[str, Any]) -> Manifest:
 
 
 def without_headers(route: Manifest, names: Sequence[str]) -> Manifest:
-    """The route, each rule of which removes these headers of requests."""
+    """Return the route, each rule of which removes these headers of requests."""
     removed = {"remove": list(names)}
     modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": removed}
     rules = [

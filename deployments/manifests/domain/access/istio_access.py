@@ -32,7 +32,7 @@ class Issuer:
 
 
 def jwks_of(public_jwks: Sequence[Mapping[str, Any]]) -> str:
-    """A JWK set, sorted, so that equal keys make an equal text."""
+    """Return a JWK set, sorted, so that equal keys make an equal text."""
     ordered = sorted(public_jwks, key=lambda jwk: str(jwk["kid"]))
     return json.dumps({"keys": ordered}, sort_keys=True, separators=(",", ":"))
 

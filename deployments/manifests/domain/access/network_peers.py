@@ -18,13 +18,13 @@ def namespace(name: str) -> dict[str, Any]:
 
 
 def namespace_of(host: str) -> str:
-    """The namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
+    """Return the namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
     parts = host.split(".")
     return parts[1] if len(parts) > 2 and parts[2] == "svc" else ""
 
 
 def block(cidr: str) -> dict[str, Any]:
-    """An address block without link-local addresses: there a pod could get the node's own identity."""
+    """Return an address block without link-local addresses: there a pod could get the node's own identity."""
     block: dict[str, Any] = {"cidr": cidr}
     excluded = _link_local_inside(cidr)
     return {"ipBlock": {**block, "except": list(excluded)} if excluded else block}

@@ -176,7 +176,7 @@ def _table(values: dict[str, str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A literal without a character that Lua could read in another way."""
+    """Return a literal without a character that Lua could read in another way."""
     safe = "".join(
         char if char.isascii() and (char.isalnum() or char in " -_./:,{}[]'") else _escaped(char)
         for char in text

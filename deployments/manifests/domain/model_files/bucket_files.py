@@ -95,7 +95,7 @@ def _with_settings(
 
 
 def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
-    """A model repository of its own: vLLM's engine arguments are in the version's directory."""
+    """Return a model repository of its own: vLLM's engine arguments are in the version's directory."""
     engine = json.dumps(_engine_of(spec, spec.llm or Llm()), sort_keys=True, indent=2).encode()
     config = triton_config.render_vllm(model=model).encode()
     prefix = f"{root}vllm-{_digest(engine + config)}/"

@@ -90,7 +90,7 @@ class PipedArtifact:
 
 
 def framed(body: bytes) -> bytes:
-    """An answer as PipedArtifact reads it."""
+    """Return an answer as PipedArtifact reads it."""
     return len(body).to_bytes(_LENGTH_BYTES, "big") + body
 
 
@@ -123,7 +123,7 @@ class _Raw(io.RawIOBase):
 def open_file(
     artifact: Artifact, path: str, *, buffer_bytes: int = _BUFFER_BYTES
 ) -> io.BufferedReader:
-    """A seekable file for libraries such as zipfile. Raises KeyError for an unknown path."""
+    """Return a seekable file for libraries such as zipfile. Raises KeyError for an unknown path."""
     if path not in artifact.sizes:
         raise KeyError(path)
     return io.BufferedReader(_Raw(artifact, path), buffer_bytes)

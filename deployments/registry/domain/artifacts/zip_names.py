@@ -93,7 +93,7 @@ def _end_record(tail: bytes) -> int:
 
 
 def _zip64(artifact: Artifact, path: str, tail: bytes, end: int) -> tuple[int, int]:
-    """Length and offset of the directory of a large archive; zeros if they are not stated."""
+    """Return the length and offset of the directory of a large archive. Zeros if they are not stated."""
     if end < _LOCATOR.size:
         return 0, 0
     magic, _, at, _ = _LOCATOR.unpack_from(tail, end - _LOCATOR.size)

@@ -104,7 +104,7 @@ def describe_categories(path: str) -> str:
 
 
 def _thresholds(path: str) -> dict[int, list[float]]:
-    """Numeric thresholds by feature."""
+    """Return the numeric thresholds by feature."""
     found: dict[int, list[float]] = defaultdict(list)
     triples = zip(
         _lines(path, "split_feature="),
@@ -139,7 +139,7 @@ def _is_rounded(values: Sequence[float], width: float) -> bool:
 
 
 def _read_widths(path: str) -> dict[int, float]:
-    """Ranges of the training data by feature, divided by the number of bins."""
+    """Return the ranges of the training data by feature, divided by the number of bins."""
     widths = {}
     for number, text in enumerate(next(iter(_lines(path, "feature_infos=")), "").split()):
         first, _, last = text.strip("[]").partition(":")

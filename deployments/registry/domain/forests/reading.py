@@ -120,7 +120,7 @@ def make_result(
 
 
 def _open_library(path: str, kind: str, logged_as: str) -> OwnLibrary | str:
-    """The library that trained the model, or why there is none here. Raises NotServable."""
+    """Return the library that trained the model, or why there is none here. Raises NotServable."""
     if kind != LIGHTGBM:
         return own_library.open_xgboost(path, saved_by=logged_as)
     try:

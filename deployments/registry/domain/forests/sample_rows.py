@@ -54,7 +54,7 @@ def make_rows(model: Any, *, has_missing: bool = True) -> Any:
 
 
 def _find_values(model: Any, generator: np.random.Generator) -> dict[int, Any]:
-    """Finite 32-bit values by feature: thresholds with their neighbours, categories with unknown ones."""
+    """Return finite 32-bit values by feature: thresholds with their neighbours, categories with unknown ones."""
     found: dict[int, list[Any]] = defaultdict(list)
     for number in range(model.num_tree):
         tree = model.get_tree_accessor(number)

@@ -155,7 +155,7 @@ def _tree(tree: Made, classes: int) -> _Tree:
 
 
 def _rounded_down(thresholds: Any) -> Any:
-    """The largest 32-bit number up to each of the 64-bit ones."""
+    """Return the largest 32-bit number up to each of the 64-bit ones."""
     with np.errstate(over="ignore"):
         nearest = thresholds.astype(np.float32)
     below = np.nextafter(nearest, np.float32(-np.inf))

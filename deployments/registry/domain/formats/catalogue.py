@@ -118,12 +118,12 @@ def by_key(key: str) -> Format:
 
 
 def describe(key: str) -> str:
-    """The name of the format in the column `format`; empty before it was detected."""
+    """Return the name of the format in the column `format`. Empty before it was detected."""
     return _BY_KEY[key].name if key else ""
 
 
 def engines_of(key: str) -> tuple[str, ...]:
-    """The engines that load a version of the format; those of Triton before it was detected."""
+    """Return the engines that load a version of the format; those of Triton before it was detected."""
     return _BY_KEY[key].engines if key in _BY_KEY else ONNX_ENGINES
 
 
@@ -137,13 +137,13 @@ def is_declared(key: str) -> bool:
 
 
 def servable_names() -> list[str]:
-    """Names of the formats that can become ready; others are refused or quarantined."""
+    """Return the names of the formats that can become ready; others are refused or quarantined."""
     readable = (kind for kind in FORMATS if kind.reading is not None or kind is onnx.ONNX)
     return [kind.listed_as or kind.name for kind in readable if kind.is_accepted]
 
 
 def name_problem(path: str) -> str:
-    """The problem of a file name when the first bytes are missing; empty if it is accepted."""
+    """Return the problem of a file name when the first bytes are missing. Empty if it is accepted."""
     endings = [ending for kind in FORMATS if kind.is_accepted for ending in kind.endings]
     if path.lower().endswith(tuple(endings)):
         return ""

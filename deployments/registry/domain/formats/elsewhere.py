@@ -85,7 +85,7 @@ def _several_graphs(artifact: Artifact) -> str | None:
 
 
 def _at_top(artifact: Artifact) -> dict[str, str]:
-    """Paths by name, of the files in the folder that contains all."""
+    """Return paths by name, of the files in the folder that contains all."""
     depth = min(path.count("/") for path in artifact.sizes)
     if len(artifact.sizes) == 1:
         return {}

@@ -178,7 +178,7 @@ def _is_old_binary(head: bytes) -> bool:
 
 
 def _read_text(content: bytes) -> tuple[bytes, bytes]:
-    """A text after its length as a 64-bit number, and what follows. Empty for a longer one."""
+    """Return a text after its length as a 64-bit number, and what follows. Empty for a longer one."""
     length = int.from_bytes(content[:8], "little")
     if not 0 < length <= _LONGEST_NAME or len(content) < 8 + length:
         return b"", b""

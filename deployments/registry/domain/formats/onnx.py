@@ -33,12 +33,12 @@ def _local_path(path: str, main: str) -> str:
 
 
 def folder_of(main: str) -> str:
-    """The folder of the graph's file, with "/"; empty at the top."""
+    """Return the folder of the graph's file, with "/". Empty at the top."""
     return f"{main.rpartition('/')[0]}/" if "/" in main else ""
 
 
 def graphs_of(artifact: Artifact) -> list[str]:
-    """Paths of files that are named as ONNX."""
+    """Return paths of files that are named as ONNX."""
     paths = (path for path in artifact.sizes if not files.is_clutter(path))
     return [path for path in paths if path.lower().endswith(".onnx")]
 

@@ -29,7 +29,7 @@ def _is_legacy_torch(head: bytes, _: str) -> bool:
 
 
 def _legacy_tar(artifact: Artifact) -> str | None:
-    """The members of the tar file, which was unpacked."""
+    """Return the members of the tar file, which was unpacked."""
     names = {PurePosixPath(path).name for path in artifact.sizes}
     return "" if names == _TAR_MEMBERS else None
 

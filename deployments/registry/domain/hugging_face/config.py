@@ -74,7 +74,7 @@ def read(artifact: Artifact, path: str) -> ModelConfig:
 
 
 def read_object(artifact: Artifact, path: str) -> dict[str, Any]:
-    """A small JSON object. Raises NotServable."""
+    """Return a small JSON object. Raises NotServable."""
     size = artifact.sizes[path]
     if size > MAX_BYTES:
         raise NotServable(f"{path} has {size:,} bytes; the limit is {MAX_BYTES:,}.")
@@ -92,7 +92,7 @@ def read_object(artifact: Artifact, path: str) -> dict[str, Any]:
 
 
 def _beside(artifact: Artifact, path: str) -> Mapping[str, Any]:
-    """ModelOpt's file, which vLLM reads where config.json states no quantization."""
+    """Return ModelOpt's file, which vLLM reads where config.json states no quantization."""
     beside = path.removesuffix("config.json") + quantization.MODELOPT_FILE
     return read_object(artifact, beside) if beside in artifact.sizes else {}
 
@@ -125,7 +125,7 @@ def _architecture(data: Mapping[str, Any], path: str) -> str:
 
 
 def _context(text: TextConfig, path: str) -> int:
-    """The smallest stated length; YaRN and its kind extend it by a factor."""
+    """Return the smallest stated length; YaRN and its kind extend it by a factor."""
     names = [name for name in _CONTEXTS if text.get(name) is not None]
     stated = [attention.read_number(text, (name,), path) for name in names]
     length = min((value for value in stated if value), default=0)

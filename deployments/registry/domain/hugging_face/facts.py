@@ -72,7 +72,7 @@ def from_json(data: Mapping[str, Any]) -> LanguageModelFacts:
 
 
 def precision_of(config: ModelConfig, bytes_by_dtype: Mapping[str, int]) -> str:
-    """The precision that most bytes have; empty for packed formats."""
+    """Return the precision that most bytes have. Empty for packed formats."""
     if config.quantization.integer_bits == 4:
         return "int4"
     most = max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype])

@@ -110,7 +110,7 @@ def _groups(stated: Mapping[str, Any], algorithm: str) -> Iterator[Group]:
 
 
 def _compressed_groups(groups: Any) -> Iterator[Group]:
-    """Groups of compressed-tensors."""
+    """Yield groups of compressed-tensors."""
     for group in groups.values() if isinstance(groups, dict) else ():
         weights = _part(group, "weights")
         if bits := _bits(weights.get("num_bits")):
@@ -155,7 +155,7 @@ def _bits_in_bytes(
 def _bits_of(
     name: str, tensor: StoredTensor, width: int, tensors: Tensors, groups: Iterable[Group]
 ) -> int:
-    """The bits of one packed number; 0 if the tensor is not packed.
+    """Return the bits of one packed number. 0 if the tensor is not packed.
 
     Where groups differ, the shape of the scales tells which of them the tensor belongs to.
     """

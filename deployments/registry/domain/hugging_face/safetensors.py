@@ -146,7 +146,7 @@ def _span(path: str, name: str, row: Any) -> tuple[int, int]:
 
 
 def _add(tensors: Tensors, path: str, name: str, row: Mapping[str, Any], end: int) -> int:
-    """The end of the tensor's bytes, which begin where those before it end."""
+    """Return the end of the tensor's bytes, which begin where those before it end."""
     dtype, (start, stop) = row["dtype"], row["data_offsets"]
     if dtype not in BITS:
         raise _damaged(path, f"{quoted(name)} has the unknown dtype {quoted(dtype)}")

@@ -33,7 +33,7 @@ class TextConfig:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        """The value of a canonical name, which the class may store under another one."""
+        """Return the value of a canonical name, which the class may store under another one."""
         value = self.values.get(self.names.get(name, name))
         return self.values.get(name) if value is None else value
 

@@ -51,7 +51,7 @@ def reason_for_none(signature: Signature) -> str:
 
 
 def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
-    """Alternatives of one item, each with the length of its header."""
+    """Yield alternatives of one item, each with the length of its header."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
         return
@@ -84,9 +84,7 @@ def describe_sample(signature: Signature, sample: Sample) -> Iterator[dict[str, 
 
 
 def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:
-    """Shapes of the same requests, for a program that makes the values itself; integers are below
-    `below`.
-    """
+    """Yield shapes of the same requests, for a program that makes the values itself; integers are below `below`."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
         return

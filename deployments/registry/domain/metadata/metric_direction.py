@@ -76,7 +76,7 @@ def is_higher_better(name: str) -> bool | None:
 
 
 def tone(name: str, before: object, after: object) -> str:
-    """The tone of a change: "good", "bad", or "" if unchanged or of unknown direction.
+    """Return the tone of a change: "good", "bad", or "" if unchanged or of unknown direction.
 
     Settings have dotted names and no direction.
     """

@@ -132,7 +132,7 @@ def labels_of(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def metric_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The metrics of any of them: accuracy first, then alphabetical."""
+    """Return the metrics of any of them: accuracy first, then alphabetical."""
     return _in_order({name for metadata in rows for name in metadata.get(METRICS, {})})
 
 

@@ -87,7 +87,7 @@ def _refuse_extensions(graph: Graph) -> None:
 
 
 def _weights(sizes: Mapping[str, int], main: str, graph: Graph) -> int:
-    """The bytes of the file of weights, within which all constants must lie."""
+    """Return the bytes of the file of weights, within which all constants must lie."""
     path = f"{main.removesuffix('.xml')}.bin"
     end = max((offset + size for offset, size in graph.weights), default=0)
     if any(offset < 0 or size < 0 for offset, size in graph.weights):
@@ -106,7 +106,9 @@ def _weights(sizes: Mapping[str, int], main: str, graph: Graph) -> int:
 
 
 def _parameters(graph: Graph) -> int:
-    """Elements of the constants of numbers, each place of the file once. Wide integers are shapes and indices."""
+    """Count the elements of the constants of numbers, each place of the file once. Wide integers are shapes and
+    indices.
+    """
     return sum(
         size * 8 // _WEIGHT_BITS[kind]
         for (_, size), kind in graph.weights.items()

@@ -209,7 +209,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return Made(maker, arguments)
 
     def _array(self, target: Made, state: Any) -> Any:
-        """The array that the object and its state stand for; the object itself where there is none."""
+        """Return the array that the object and its state stand for; the object itself where there is none."""
         if target.name == ARRAY_WRAPPER and isinstance(state, dict):
             return self._raw_array(state)
         if target.name in _RECONSTRUCT and isinstance(state, tuple) and len(state) == 5:
@@ -276,7 +276,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _from_buffer(body: Any, dtype: Any, shape: Any, order: Any) -> Any:
-    """The array; objects of it stay a list, because they are not in the buffer."""
+    """Return the array; objects of it stay a list, because they are not in the buffer."""
     if not isinstance(dtype, np.dtype):
         raise MalformedPickle("an array without a dtype")
     if dtype.hasobject:

@@ -175,7 +175,7 @@ def _dims(name: str, shape: Message | None) -> tuple[int, ...]:
 
 
 def _parameters(graph: Message) -> int | None:
-    """Elements of the variables among the nodes of the graph."""
+    """Count the elements of the variables among the nodes of the graph."""
     total = 0
     for definition in graph.messages(2):
         for node in definition.messages(1):

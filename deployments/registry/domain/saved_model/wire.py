@@ -79,7 +79,7 @@ class Message:
                 yield self._message(item).text(longest=longest)
 
     def number(self, number: int, default: int = 0) -> int:
-        """The last value of a field, as protobuf has it."""
+        """Return the last value of a field, as protobuf has it."""
         value = default
         for item in self.fields():
             if item.number == number and item.start < 0:

@@ -27,7 +27,7 @@ _TORCH_OWN: Final = frozenset({b"aten", b"prim", b"prims", b"quantized", b"_quan
 
 
 def open_zip(file: IO[bytes]) -> zipfile.ZipFile | None:
-    """The archive, also where other bytes come before it; None if there is none with a member."""
+    """Return the archive, also where other bytes come before it. None if there is none with a member."""
     if not zipfile.is_zipfile(file):
         return None
     try:

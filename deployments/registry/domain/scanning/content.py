@@ -61,7 +61,7 @@ def executable(head: bytes) -> str:
 
 
 def archive(head: bytes) -> str:
-    """The kind of archive or compression; empty if it is none."""
+    """Return the kind of archive or compression. Empty if it is none."""
     for magic, name in _ARCHIVES:
         if head.startswith(magic):
             return name

@@ -117,7 +117,7 @@ class ScanReport:
         return _listed(tuple(sorted(names)))
 
     def describe(self) -> str:
-        """A sentence without its full stop, for a person who decides; empty if everything is clean."""
+        """Return a sentence without its full stop, for a person who decides. Empty if everything is clean."""
         if self.outcome is ScanOutcome.CODE:
             return f"Loading it would run {_listed(self.findings)}"
         if self.outcome is ScanOutcome.UNREADABLE:

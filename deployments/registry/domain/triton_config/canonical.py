@@ -18,7 +18,7 @@ _ENGINE_CACHE: Final = ("trt_engine_cache_enable", "trt_engine_cache_path")
 
 
 def canonical(config: Any, signature: Signature) -> Any:
-    """A copy with Triton's defaults written, and without what has no meaning: names of instance groups,
+    """Return a copy with Triton's defaults written, and without what has no meaning: names of instance groups,
     warm-ups and initial states, formats of inputs, the path of the engine cache.
     """
     copy = schema.new_config()

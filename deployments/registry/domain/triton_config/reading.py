@@ -81,7 +81,7 @@ def read(
 
 
 def signature_of(config: Any) -> Signature:
-    """The inputs, outputs and batching that a configuration states itself."""
+    """Return the inputs, outputs and batching that a configuration states itself."""
     is_batched = config.max_batch_size > 0
     backend = canonical(config, Signature((), ())).backend
     parameters = {name: config.parameters[name].string_value for name in sorted(config.parameters)}
@@ -132,7 +132,7 @@ def _rejected(
 
 
 def _rest(theirs: Any, paths: list[Path]) -> str:
-    """The fields at the paths; an element of a list or map with all of its content."""
+    """Return the fields at the paths; an element of a list or map with all of its content."""
     rest = schema.new_config()
     for path in paths:
         source, target = theirs, rest

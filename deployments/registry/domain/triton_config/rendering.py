@@ -56,7 +56,7 @@ def render(
 def build(
     *, model: str, signature: Signature, spec: Tuning, golden: Sequence[WarmUpSample] = ()
 ) -> Any:
-    """The ModelConfig. Settings change the uploader's own configuration where there is one."""
+    """Return the ModelConfig. Settings change the uploader's own configuration where there is one."""
     desired = _build(model, signature, spec, golden)
     if not signature.backend.config:
         return desired
@@ -112,7 +112,7 @@ def render_vllm(*, model: str) -> str:
 
 
 def managed_tensors(triton: TritonSettings) -> set[str]:
-    """Tensors that Triton's sequence batcher fills or keeps; they are no inputs or outputs of requests."""
+    """Return tensors that Triton's sequence batcher fills or keeps; they are no inputs or outputs of requests."""
     if triton.sequence is None:
         return set()
     states = triton_values.pairs_of(triton.sequence.states)

@@ -50,7 +50,7 @@ class InvalidText(ValueError):
 
 
 def parse(text: str) -> Any:
-    """The ModelConfig of a text. Raises InvalidText."""
+    """Return the ModelConfig of a text. Raises InvalidText."""
     if len(text) > MAX_LENGTH:
         raise InvalidText(Problem(f"The text has more than {MAX_LENGTH:,} characters."))
     try:
@@ -71,14 +71,14 @@ def write(config: Any) -> str:
 
 
 def places(text: str) -> Mapping[Path, tuple[int, int]]:
-    """Line and column, both from 1, of each field of a text that parses."""
+    """Return the line and column, both from 1, of each field of a text that parses."""
     scanner = _Scanner(text)
     scanner.fields((), schema.new_config().DESCRIPTOR, end="")
     return scanner.places
 
 
 def _parts(config: Any) -> Iterator[Any]:
-    """A config for each field, for each element of a list and for each entry of a map."""
+    """Yield a config for each field, for each element of a list and for each entry of a map."""
     for field, value in sorted(config.ListFields(), key=lambda item: item[0].index):
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         for key in sorted(value) if is_map else range(len(value)) if field.is_repeated else (None,):
@@ -157,7 +157,7 @@ def _label(full_name: str) -> str:
 
 
 def _descriptor(full_name: str, message: Any = None) -> Any:
-    """The message or enum of that name inside ModelConfig, or None."""
+    """Return the message or enum of that name inside ModelConfig, or None."""
     pool = (message or schema.new_config().DESCRIPTOR).file.pool
     for find in (pool.FindMessageTypeByName, pool.FindEnumTypeByName):
         try:
@@ -185,7 +185,7 @@ class _Scanner:
         self.places: dict[Path, tuple[int, int]] = {}
 
     def fields(self, path: Path, descriptor: Any, *, end: str) -> None:
-        """The fields of a message up to its closing brace."""
+        """Parse the fields of a message up to its closing brace."""
         counts: dict[str, int] = {}
         while not self._tokens.AtEnd() and (not end or self._tokens.token != end):
             self._field(path, descriptor, counts)

@@ -49,7 +49,7 @@ _REFUSED: Final = {
 
 
 def backend_of(config: Any, names: frozenset[str]) -> str:
-    """The backend of a model by its configuration, or by `names`, the files of its version.
+    """Return the backend of a model by its configuration, or by `names`, the files of its version.
 
     Raises NotServable.
     """
@@ -70,7 +70,7 @@ def backend_of(config: Any, names: frozenset[str]) -> str:
 
 
 def model_file(config: Any, backend: str, names: frozenset[str]) -> str:
-    """The name of the model's file in a version with the files `names`. Raises NotServable."""
+    """Return the name of the model's file in a version with the files `names`. Raises NotServable."""
     if backend == ENSEMBLE:
         return ""
     expected = _expected(config, backend)

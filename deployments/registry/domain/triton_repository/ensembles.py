@@ -26,7 +26,7 @@ def check(ensemble: RepositoryModel, models: Mapping[str, RepositoryModel]) -> N
 
 
 def used_by(ensemble: RepositoryModel) -> list[str]:
-    """Names of the models of its steps, in order."""
+    """Return the names of the models of its steps, in order."""
     return [step.model_name for step in ensemble.config.ensemble_scheduling.step]
 
 

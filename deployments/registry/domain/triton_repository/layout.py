@@ -74,7 +74,7 @@ def find(paths: Iterable[str]) -> tuple[ModelFolder, ...]:
 
 
 def without_versions(folder: ModelFolder, beside: Sequence[str]) -> ModelFolder:
-    """The folder as version 1 of its model, if it has no versions. `beside` are files that belong into
+    """Return the folder as version 1 of its model, if it has no versions. `beside` are files that belong into
     the directory of the model.
     """
     if folder.versions:
@@ -87,7 +87,7 @@ def without_versions(folder: ModelFolder, beside: Sequence[str]) -> ModelFolder:
 
 
 def outside(paths: Iterable[str], folders: Sequence[ModelFolder]) -> list[str]:
-    """Files that belong to no model and are not served."""
+    """Return files that belong to no model and are not served."""
     used = {source for folder in folders for source in (*folder.files.values(), folder.config)}
     return sorted(set(paths) - used)
 
@@ -98,7 +98,7 @@ def _in_version(path: str) -> bool:
 
 
 def _roots_with_config(paths: Sequence[str]) -> set[str]:
-    """The outermost directories that contain a configuration."""
+    """Return the outermost directories that contain a configuration."""
     roots = {
         path.removesuffix(CONFIG_FILE) for path in paths if PurePosixPath(path).name == CONFIG_FILE
     }
@@ -110,7 +110,7 @@ def _roots_with_config(paths: Sequence[str]) -> set[str]:
 
 
 def _roots_without_config(paths: Sequence[str], known: set[str]) -> set[str]:
-    """Directories with the versions of a model, beside the known ones if there are any."""
+    """Return the directories with the versions of a model, beside the known ones if there are any."""
     parents = {_parent(root) for root in known}
     roots = set()
     for path in paths:

@@ -124,7 +124,7 @@ def _refuse_libraries(config: Any, folder: ModelFolder) -> None:
 
 
 def _served(config: Any, versions: tuple[int, ...]) -> tuple[int, ...]:
-    """The versions that Triton loads, ascending: the highest, unless version_policy says otherwise."""
+    """Return the versions that Triton loads, ascending: the highest, unless version_policy says otherwise."""
     if not versions:
         raise NotServable("There is no version. Put the model's file into a directory named 1.")
     policy = config.version_policy

@@ -66,7 +66,7 @@ def _check_name(model: RepositoryModel, *, is_single: bool) -> None:
 
 
 def _main(by_name: Mapping[str, RepositoryModel], served_name: str) -> RepositoryModel:
-    """The model that no other uses; among several of these, the one that is named like the version's."""
+    """Return the model that no other uses; among several of these, the one that is named like the version's."""
     used = {name for model in by_name.values() for name in _uses(model, by_name)}
     tops = [model for name, model in by_name.items() if name not in used]
     named = by_name.get(served_name)

@@ -59,7 +59,7 @@ def installed_version(distribution: str) -> str:
 
 
 def engines() -> Mapping[str, str]:
-    """The version of each scanner by name, without importing it."""
+    """Return the version of each scanner by name, without importing it."""
     return {
         MODELSCAN: installed_version(MODELSCAN),
         PICKLESCAN: installed_version(PICKLESCAN),

@@ -25,7 +25,7 @@ class Runner(Protocol):
     """Runs Jobs. Each method is idempotent."""
 
     def place_of(self, version: ModelVersion) -> str:
-        """The name of the cluster that the team chose; empty without one."""
+        """Return the name of the cluster that the team chose. Empty without one."""
 
     def begin(self, version: ModelVersion, examined: ExaminedVersion) -> None:
         """Store the run. The cluster is not called."""

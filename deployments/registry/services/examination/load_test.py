@@ -181,7 +181,7 @@ def _check_answer(
 def _folder(
     store: ArtifactStore, prefix: str, objects: Sequence[ServingObject], checklist: Checklist
 ) -> Iterator[Path]:
-    """A copy of the serving repository, without the folder of the examination: what runs there has no
+    """Yield a copy of the serving repository, without the folder of the examination: what runs there has no
     business with the uploaded files.
     """
     with TemporaryDirectory(prefix="slipway-load-test-") as name:

@@ -25,8 +25,8 @@ def examine(
     sizes: Mapping[str, int],
     checklist: Checklist,
 ) -> tuple[Inspection, str]:
-    """The inspection, and the reason for a quarantine, or empty. `sizes` are the bytes of all files by path,
-    which lie beside `path` as in the artifact. Raises FileRefused, ReaderDied and LeaseLost.
+    """Return the inspection, and the reason for a quarantine, or empty. `sizes` are the bytes of all files by
+    path, which lie beside `path` as in the artifact. Raises FileRefused, ReaderDied and LeaseLost.
     """
     folder = onnx.folder_of(detected.main)
     beside = {

@@ -45,9 +45,9 @@ def run(
     access: Access | None = None,
     file_bytes: int = 0,
 ) -> Any:
-    """The result of the task. `step` is the line of the checklist for a refusal, `path` a file on
-    disk that it reads whole, `access` the artifact that it reads in ranges.
-    `file_bytes`: how much it reads beside `path`, for its limits.
+    """Return the result of the task. `step` is the line of the checklist for a refusal, `path` a file on disk
+    that it reads whole, `access` the artifact that it reads in ranges. `file_bytes`: how much it reads
+    beside `path`, for its limits.
 
     Raises FileRefused, ReaderDied, and LeaseLost if the verification is stopped.
     """

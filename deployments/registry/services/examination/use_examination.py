@@ -146,7 +146,7 @@ def _estimate_memory(
 def _live_bytes(
     path: Path, signature: Signature, sizes: InputSizes, checklist: Checklist
 ) -> tuple[int, bool]:
-    """Peak bytes, at least those of the inputs, and whether all shapes were inferred."""
+    """Return the peak bytes, at least those of the inputs, and whether all shapes were inferred."""
     fed = _bytes_fed(signature, sizes.dims)
     outcome = sandbox.run(
         _ACTIVATIONS,

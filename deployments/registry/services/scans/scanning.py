@@ -53,7 +53,7 @@ def report_of(files: Sequence[FileScan]) -> ScanReport:
 
 
 def unreadable(path: str, problem: str, *, scanner: str = rules.NAME) -> FileScan:
-    """The verdict of a file that a scanner could not get, or did not survive."""
+    """Return the verdict of a file that a scanner could not get, or did not survive."""
     version = scanners.engines()[scanner]
     verdict = ScannerVerdict(scanner, version, ScanOutcome.UNREADABLE, problem=problem[:200])
     return FileScan(path, (verdict,))
@@ -83,7 +83,7 @@ def _scan_alone(request: ScanRequest, path: str) -> FileScan:
 def _run(
     request: ScanRequest, paths: Sequence[str], *, only: Sequence[str] = ()
 ) -> tuple[list[list[dict[str, Any]]], str]:
-    """The verdicts of each file, or why there are none."""
+    """Return the verdicts of each file, or why there are none."""
     copies = {
         path: str((request.copies or {})[path]) for path in paths if path in (request.copies or {})
     }

@@ -63,7 +63,7 @@ def columns_of(report: ScanReport) -> dict[str, Any]:
 
 
 def decide(version: ModelVersion, kind: Format, report: ScanReport, checklist: Checklist) -> str:
-    """The reason for a quarantine, or empty. Marks the step of the checklist."""
+    """Return the reason for a quarantine, or empty. Marks the step of the checklist."""
     if not releases.is_release_needed(kind, report):
         checklist.passed(_STEP, f"clean: {verdicts.describe_engines(report.engines)}")
         return ""
