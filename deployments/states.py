@@ -77,7 +77,7 @@ class DriftPolicy(StrEnum):
 
 
 class DeploymentState(StrEnum):
-    """Observed, never set by hand."""
+    """The observed state of a deployment, never set by hand."""
 
     PENDING = "pending"
     PROGRESSING = "progressing"
@@ -253,7 +253,7 @@ class ProbePurpose(StrEnum):
 
 
 class ProbeVerdict(StrEnum):
-    """WAITING means unknown: there is no response yet, or the request could not be sent."""
+    """The verdict of a probe. WAITING means unknown: there is no response yet, or the request could not be sent."""
 
     WAITING = "waiting"
     PASSED = "pass"

@@ -161,7 +161,7 @@ class CallerKey(models.Model):
 
 
 class KeyTokens(models.Model):
-    """Tokens that a key used in the minute and the day of its last reading."""
+    """The tokens that a key used in the minute and the day of its last reading."""
 
     key = models.OneToOneField(CallerKey, on_delete=models.CASCADE, related_name="tokens")
     minute = models.DateTimeField()

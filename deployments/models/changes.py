@@ -18,9 +18,8 @@ _OPEN = ("submitted", "approved", "applying")
 
 
 class ChangeRequest(Leased):
-    """Requests one change of one deployment or pipeline: its subject.
-
-    The subject of a first request is created with it, and is closed when that request is refused.
+    """A request for one change of one deployment or pipeline: its subject. The subject of a first request is
+    created with it, and is closed when that request is refused.
     """
 
     # That of the subject, which never changes.

@@ -74,7 +74,9 @@ def advance(import_id: int) -> None:
 
 
 class _FailOnUnexpected:
-    """Fail the import on an error that is nobody's fault outside, so that it is not repeated for ever."""
+    """A context that fails the import on an error that is nobody's fault outside, so that it is not repeated
+    for ever.
+    """
 
     def __init__(self, job: Import, progress: Progress) -> None:
         self._job, self._progress = job, progress

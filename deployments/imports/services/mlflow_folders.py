@@ -29,7 +29,7 @@ _BOUNDS: Final = Bounds(
 
 
 class ModelFolder(Protocol):
-    """Paths of files are relative to the folder."""
+    """The folder of a model version. Paths of its files are relative to it."""
 
     def list_files(self, keep_alive: Callable[[], None]) -> list[SourceFile]: ...
     def read(self, file: SourceFile) -> bytes: ...
@@ -48,7 +48,9 @@ def open_folder(server: MlflowServer, uri: str, *, team: str) -> ModelFolder:
 
 
 class FolderOnServer:
-    """Files are pinned by their size alone: each download of MLflow can have another ETag."""
+    """A folder on the tracking server. Files are pinned by their size alone: each download of MLflow can have
+    another ETag.
+    """
 
     def __init__(self, server: MlflowServer, path: str) -> None:
         self._server, self._path = server, path

@@ -1,4 +1,4 @@
-"""Plans what a restored database would change on its clusters, and lets it go on."""
+"""Plan what a restored database would change on its clusters, and let it go on."""
 
 from __future__ import annotations
 

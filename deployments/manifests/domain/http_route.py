@@ -60,7 +60,7 @@ class Backend:
 
     @property
     def has_grpc(self) -> bool:
-        """Triton's own port; a Knative revision has one port only."""
+        """Whether the revision answers gRPC, at Triton's own port. A Knative revision has one port only."""
         return bool(self.api.models) and not self.is_knative
 
     def service_of(self, deployment: str) -> str:

@@ -126,7 +126,7 @@ class ServedRevision:
 
     @property
     def model_uri(self) -> str:
-        """Triton's directory of its own model alone."""
+        """The URI of Triton's directory of its own model alone."""
         return f"{self.storage_uri}{self.model_name}/"
 
 

@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"[-A-Za-z0-9_./]{1,100}")
 
 
 class _Unsupported(Exception):
-    """PyYAML's style for it depends on the position."""
+    """A value whose style in PyYAML depends on its position."""
 
 
 class _Dumper(yaml.CSafeDumper):

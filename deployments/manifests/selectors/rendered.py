@@ -253,7 +253,7 @@ class RenderedDeployment:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """Paths as route_paths.paths_in reads them from the live route; empty without a route."""
+        """The paths as route_paths.paths_in reads them from the live route. Empty without a route."""
         return route_paths.paths_in(self.route if self.has_route else None)
 
     @property

@@ -1,4 +1,4 @@
-"""Describes pipelines and changes of them for people."""
+"""Descriptions of pipelines and changes of them for people."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class NodeKind(StrEnum):
 
 
 class PipelineStep(Definition):
-    """Sends the request to one deployment, or to the node of that name."""
+    """A step, which sends the request to one deployment, or to the node of that name."""
 
     name: Annotated[
         str,
@@ -94,7 +94,7 @@ class PipelineNode(Definition):
 
 
 class PipelineSpec(Definition):
-    """Replicas are those of KServe's router, which needs no GPU."""
+    """The spec of a pipeline. Replicas are those of KServe's router, which needs no GPU."""
 
     schema_version: Annotated[
         int,

@@ -110,7 +110,7 @@ QueryFormSet = formset_factory(
 
 
 class GuardForm(forms.Form):
-    """Limits of one guard; both empty: no guard. The prefix is its name."""
+    """The limits of one guard. Both empty means no guard. The prefix is its name."""
 
     def __init__(self, data: Any, *, kind: CounterKind | PercentileKind, initial: Any) -> None:
         super().__init__(data, prefix=kind.name, initial=initial)
@@ -152,7 +152,7 @@ class GuardForm(forms.Form):
 
 
 class QualityForm(forms.Form):
-    """Limits of the guards on answers, 0 to 1. Empty: off."""
+    """The limits of the guards on answers, 0 to 1. Empty means off."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

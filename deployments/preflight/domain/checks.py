@@ -70,7 +70,7 @@ class LastRecheck:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars. None means unknown; `budget` None means that the team has none.
+    """The cost of a request in US dollars. None means unknown; `budget` None means that the team has none.
 
     `spent` is the month to date; `forecast` adds the rest of the month with this revision at min
     replicas. `team_month_min` and `team_month_max` are a full month of everything that the team

@@ -53,7 +53,7 @@ def list_running(team: Team) -> list[RunningRevision]:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """GPUs and Neuron devices together, and the resources that they are requested by."""
+    """The committed GPUs and Neuron devices together, and the resources that they are requested by."""
 
     gpus: int
     resources: frozenset[str]

@@ -54,7 +54,9 @@ class BeforeTrafficRow:
 
 @dataclass(frozen=True, slots=True)
 class BeforeTraffic:
-    """NOT_ENOUGH waits: the candidate has not answered yet. FAILED aborts the rollout."""
+    """The answers to golden requests before traffic. NOT_ENOUGH waits: the candidate has not answered yet.
+    FAILED aborts the rollout.
+    """
 
     verdict: Verdict
     message: str

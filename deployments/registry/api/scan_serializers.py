@@ -1,4 +1,4 @@
-"""Shapes of a scan and of a release from quarantine."""
+"""Serializers of a scan and of a release from quarantine."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class ExternalWeights:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
+        """The engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
         return LLM_ENGINES if self.scheme == HUGGING_FACE else OPENAI_ENGINES
 
     @property

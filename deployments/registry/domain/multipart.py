@@ -13,7 +13,7 @@ MAX_PARTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """Parts are numbered from 1; all have `part_bytes` except the last, which has the rest. An empty
+    """The parts of a file, numbered from 1; all have `part_bytes` except the last, which has the rest. An empty
     file is one empty part.
     """
 

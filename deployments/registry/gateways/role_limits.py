@@ -29,7 +29,7 @@ TOO_MUCH: Final = (
 
 
 class NotSimulated(Exception):
-    """IAM or STS did not answer, or refused; the message says which."""
+    """An error of the simulation: IAM or STS did not answer, or refused; the message says which."""
 
 
 def excess(bucket: str) -> list[str]:

@@ -24,7 +24,7 @@ _SEND_SECONDS: Final = 10
 
 
 class Sink(Protocol):
-    """Takes the files that a task unpacks. What it raises ends the task."""
+    """A receiver of the files that a task unpacks. What it raises ends the task."""
 
     def begin(self, path: str) -> None: ...
     def write(self, chunk: bytes) -> None: ...

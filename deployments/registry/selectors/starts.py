@@ -21,7 +21,7 @@ _Group = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TypicalStart:
-    """Medians of the last starts. Their steps need not add up to `seconds`."""
+    """The medians of the last starts. Their steps need not add up to `seconds`."""
 
     engine: str
     model_cache: str

@@ -68,7 +68,7 @@ class FacetValue:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """Counts of the versions that match everything except the choice of this facet itself."""
+    """The counts of the versions that match everything except the choice of this facet itself."""
 
     name: str
     values: Sequence[FacetValue]

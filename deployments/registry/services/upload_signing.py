@@ -15,7 +15,9 @@ from portal.core.errors import Conflict, Invalid
 
 @dataclass(frozen=True, slots=True)
 class PartsToSign:
-    """Parts of one file. `checksums` are base64 SHA-256 by part number. No path: the one file of the upload."""
+    """The parts of one file to sign. `checksums` are base64 SHA-256 by part number. Without a path, it is the
+    one file of the upload.
+    """
 
     path: str
     numbers: Sequence[int]

@@ -199,7 +199,7 @@ def _conclude(
 
 
 class _FailOnUnexpected:
-    """Fail the version on an unexpected error of its examination."""
+    """A context that fails the version on an unexpected error of its examination."""
 
     def __init__(self, version: ModelVersion, checklist: Checklist) -> None:
         self._version = version

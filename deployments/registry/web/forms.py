@@ -85,7 +85,7 @@ DECLARED_FIELDS: Final = ("largest_inputs", "inputs", "outputs", "compute_capabi
 
 
 class DeclareForm(ServiceForm):
-    """Declare batching and input sizes, which the file does not contain."""
+    """The form that declares batching and input sizes, which the file does not contain."""
 
     supports_batching = forms.ChoiceField(
         required=False,
@@ -170,7 +170,7 @@ class DeclareForm(ServiceForm):
 
 
 class UploadForm(DeclareForm, MetadataForm):
-    """Sent by static/js/upload.js through the API."""
+    """The form of an upload, sent by static/js/upload.js through the API."""
 
     team = forms.ChoiceField(label="Team")
     model = forms.CharField(
@@ -189,7 +189,7 @@ class UploadForm(DeclareForm, MetadataForm):
 
 
 class ReferenceForm(MetadataForm):
-    """Register a version by reference, with the metadata of its external weights."""
+    """The form that registers a version by reference, with the metadata of its external weights."""
 
     renamed: ClassVar[Mapping[str, str]] = {
         **MetadataForm.renamed,

@@ -13,7 +13,7 @@ from deployments.sizing.domain.declared_size import KV_CACHE, DeclaredSize
 
 
 class EditMetadataForm(MetadataForm):
-    """Edit stored metadata. Sizes that the form has no field for stay as they are."""
+    """The form that edits stored metadata. Sizes that the form has no field for stay as they are."""
 
     renamed: ClassVar[Mapping[str, str]] = {
         **MetadataForm.renamed,

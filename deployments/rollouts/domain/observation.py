@@ -148,7 +148,9 @@ class RolloutProgress:
 
     @property
     def step_key(self) -> str:
-        """Readings with another key are of another step, or of this one before it began again."""
+        """The key of the present step. Readings with another key are of another step, or of this one before it
+        began again.
+        """
         started_at = self.step_started_at
         return f"{self.step_index} {started_at.isoformat() if started_at else ''}"
 

@@ -22,7 +22,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class BothCost:
-    """Dollars an hour; None where nothing is allocated or a price is unknown."""
+    """The cost of both sides in dollars an hour. None where nothing is allocated or a price is unknown."""
 
     stable: Decimal | None
     candidate: Decimal | None

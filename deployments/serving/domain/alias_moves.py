@@ -9,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AliasMove:
-    """Ids of versions. `before` is None where the alias was made. The model of `Rollout.alias_moves`."""
+    """The move of an alias between versions, by their ids. `before` is None where the alias was made. The model
+    of `Rollout.alias_moves`.
+    """
 
     model_id: int
     name: str

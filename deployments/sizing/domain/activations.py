@@ -20,7 +20,7 @@ _MAX_SHAPE_ELEMENTS: Final = 1024
 
 @dataclass(slots=True)
 class _Sizes:
-    """Bytes of every value by name. Values that inference misses are guessed from the node's inputs."""
+    """The bytes of every value by name. Values that inference misses are guessed from the node's inputs."""
 
     known: dict[str, int]
     is_complete: bool = True

@@ -43,7 +43,7 @@ class DeclaredSize:
 
     @property
     def precision(self) -> str:
-        """Precision of the weights for sizing."""
+        """The precision of the weights for sizing."""
         return self.dtype or _DEFAULT_DTYPE
 
     @property

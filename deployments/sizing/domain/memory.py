@@ -98,7 +98,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileModel:
-    """Memory facts of an uploaded file."""
+    """The memory facts of an uploaded file."""
 
     weights_mib: int
     activations_mib: int
@@ -110,7 +110,7 @@ class FileModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Peak memory of a GPU on which only `label` was served."""
+    """The peak memory of a GPU on which only `label` was served."""
 
     label: str
     mib: int

@@ -121,7 +121,7 @@ class ModelSettings(Definition):
 
 
 class AdditionalModel(ModelSettings):
-    """Version of another model of the team in the same Triton, with its own settings."""
+    """A version of another model of the team in the same Triton, with its own settings."""
 
     model: Annotated[
         str,

@@ -62,7 +62,7 @@ _CLOCK: Final[dict[str, Any]] = {
 
 
 class OfficeHours(Definition):
-    """Replicas kept running from start to end on these days."""
+    """The replicas that are kept running from start to end on these days."""
 
     timezone: Annotated[
         str,

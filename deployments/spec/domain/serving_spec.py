@@ -273,17 +273,19 @@ class ServingSpec(Definition):
 
     @property
     def nodes(self) -> int:
-        """Pods that together are one replica."""
+        """The number of pods that together are one replica."""
         return 1 if self.llm is None else self.llm.nodes
 
     @property
     def split_nodes(self) -> int:
-        """Pods that one copy of a model is split across; an LLMInferenceService has whole copies in each."""
+        """The number of pods that one copy of a model is split across; an LLMInferenceService has whole copies
+        in each.
+        """
         return self.nodes if self.engine == KSERVE_VLLM else 1
 
     @property
     def most_gpus(self) -> int:
-        """GPUs (or GPU shares) when scaled out fully; quotas count these."""
+        """The number of GPUs (or GPU shares) when scaled out fully; quotas count these."""
         return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:

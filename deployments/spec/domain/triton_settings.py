@@ -126,7 +126,7 @@ class WarmUpRequests(Definition):
 
 
 class Optimization(Definition):
-    """Memory, graphs and TensorRT."""
+    """Optimization settings: memory, graphs and TensorRT."""
 
     tensorrt_workspace_mib: Annotated[
         int,
@@ -163,7 +163,7 @@ class Optimization(Definition):
 
 
 class TritonSettings(Definition):
-    """Settings of config.pbtxt. Left out, Triton's own default holds."""
+    """Settings of config.pbtxt. Triton's own default holds for a setting that is left out."""
 
     queue: Annotated[
         Queue,

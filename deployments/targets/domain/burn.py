@@ -43,7 +43,7 @@ RULES: Final = (Rule(14.4, 60, 5), Rule(6.0, 360, 30))
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Requests in the known minutes of a window."""
+    """The requests in the known minutes of a window."""
 
     total: int = 0
     bad: int = 0

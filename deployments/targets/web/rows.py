@@ -46,7 +46,7 @@ class TargetRow:
 
     @property
     def known_text(self) -> str:
-        """Rounded down: 100% is all of it."""
+        """The known part of the window in percent, rounded down: 100% is all of it."""
         return f"{int(1000 * self.view.evaluation.known_share) / 10:g}%"
 
     @property

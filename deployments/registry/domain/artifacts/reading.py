@@ -21,7 +21,7 @@ class Artifact(Protocol):
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Bytes by path."""
+        """The sizes of the files in bytes, by path."""
 
     def read(self, path: str, start: int, count: int) -> bytes:
         """Read a range of a file. Raises KeyError for a path that is not in `sizes`."""

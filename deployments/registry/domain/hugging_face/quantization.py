@@ -45,7 +45,9 @@ _MAX_BITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Weights with the same number of bits; `size` share a scale, 0 if not stated. Floating-point formats are `is_float`."""
+    """A group of weights with the same number of bits; `size` share a scale, 0 if not stated. Floating-point
+    formats are `is_float`.
+    """
 
     bits: int
     size: int = 0

@@ -38,7 +38,7 @@ class ExaminedVersion:
 
     @property
     def sample(self) -> Mapping[str, Any] | None:
-        """Rows for the load test whose answers are known. They wait in the signature, and are not kept."""
+        """The rows for the load test whose answers are known. They wait in the signature, and are not kept."""
         return self.signature.get(SAMPLE)
 
     def columns(self) -> dict[str, Any]:

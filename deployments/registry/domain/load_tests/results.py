@@ -14,7 +14,7 @@ KEY = "load_test"
 
 
 class LoadOutcome(StrEnum):
-    """NO_RUNTIME, NO_REQUEST, TOO_LARGE and LATE are no verdict about the model."""
+    """The outcome of a load test. NO_RUNTIME, NO_REQUEST, TOO_LARGE and LATE are no verdict about the model."""
 
     ANSWERED = "answered"
     NOT_ANSWERED = "not_answered"
@@ -29,8 +29,8 @@ class LoadOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """Memory is the peak of all processes of the server; latencies are of the first generated request and
-    the median of five more. `outputs` as the v2 protocol states them.
+    """The result of a load test. Memory is the peak of all processes of the server; latencies are of the first
+    generated request and the median of five more. `outputs` as the v2 protocol states them.
     """
 
     outcome: LoadOutcome

@@ -178,7 +178,7 @@ def _values_of(full_name: str) -> list[str]:
 
 
 class _Scanner:
-    """Walks the tokens of a text that parses, and notes where each field begins."""
+    """A scanner that walks the tokens of a text that parses, and notes where each field begins."""
 
     def __init__(self, text: str) -> None:
         self._tokens = text_format.Tokenizer(text.split("\n"))

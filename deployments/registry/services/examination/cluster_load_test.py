@@ -22,7 +22,7 @@ _FIRST_MINUTES: Final = timedelta(minutes=2)
 
 
 class Runner(Protocol):
-    """Runs Jobs. Each method is idempotent."""
+    """The runner of load tests as Jobs. Each method is idempotent."""
 
     def place_of(self, version: ModelVersion) -> str:
         """Return the name of the cluster that the team chose. Empty without one."""

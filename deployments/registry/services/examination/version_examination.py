@@ -40,7 +40,7 @@ from deployments.registry.services.scans import step as scan_step
 
 @dataclass(slots=True)
 class ExaminationResult:
-    """Columns to write, and the reason for a quarantine, or empty."""
+    """The columns to write, and the reason for a quarantine, or empty."""
 
     columns: dict[str, Any] = field(default_factory=dict)
     quarantine_reason: str = ""

@@ -1,5 +1,5 @@
-"""Rules for serving on AWS Neuron devices, which need settings that are known before: the model is compiled for
-them.
+"""Rules for serving on AWS Neuron devices. Some settings have to be known before the start, because the model
+is compiled for them.
 """
 
 from __future__ import annotations
