@@ -278,9 +278,7 @@ class ServingSpec(Definition):
 
     @property
     def split_nodes(self) -> int:
-        """The number of pods that one copy of a model is split across; an LLMInferenceService has whole copies
-        in each.
-        """
+        """The number of pods that share one copy of a model. Pods of an LLMInferenceService have whole copies."""
         return self.nodes if self.engine == KSERVE_VLLM else 1
 
     @property
