@@ -53,12 +53,12 @@ class ScannedVersionSerializer(Serializer):
 
     @extend_schema_field(ScanSerializer(allow_null=True))
     def get_scan(self, version: ModelVersion) -> Any:
-        """Return the scan. Null before the first one."""
+        """The scan. Null before the first one."""
         report = verdicts.from_json(version.scan)
         return None if report is None else ScanSerializer(report).data
 
     @extend_schema_field(GrantedReleaseSerializer(allow_null=True))
     def get_release(self, version: ModelVersion) -> Any:
-        """Return the last release from quarantine, also after its end; null if there was none."""
+        """The last release from quarantine, also after its end. Null if there was none."""
         release = releases.from_json(version.release)
         return None if release is None else GrantedReleaseSerializer(release).data

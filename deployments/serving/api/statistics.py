@@ -24,7 +24,7 @@ class LatencySplitSerializer(Serializer):
 
 
 class LanguageStatsSerializer(Serializer):
-    """The tokens of a language model. null means unknown."""
+    """The tokens of a language model; null means unknown."""
 
     prompt_tokens = serializers.IntegerField()
     generation_tokens = serializers.IntegerField()
@@ -43,7 +43,7 @@ class LanguageStatsSerializer(Serializer):
 
 
 class ServingStatsSerializer(Serializer):
-    """Statistics of the last `seconds`, summed over the pods. null means unknown."""
+    """Statistics of the last `seconds`, summed over the pods; null means unknown."""
 
     seconds = serializers.IntegerField()
     requests_per_second = serializers.FloatField(allow_null=True)
