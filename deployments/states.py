@@ -55,7 +55,7 @@ class ChangeKind(StrEnum):
 
     @property
     def noun(self) -> str:
-        """For sentences: "the roll back of vision/detector"."""
+        """The noun for sentences, as in "the roll back of vision/detector"."""
         nouns = {"deploy": "deployment", "promote": "promotion", "scale": "scaling"}
         nouns |= {"roll_back": "roll back", "retire": "retirement"}
         return nouns.get(self.value, self.value)
@@ -70,14 +70,14 @@ class Environment(StrEnum):
 
 
 class DriftPolicy(StrEnum):
-    """What happens when someone edits a deployment's objects on the cluster."""
+    """The reaction to edits of a deployment's objects on the cluster."""
 
     RE_APPLY = "re-apply"
     HOLD = "hold"
 
 
 class DeploymentState(StrEnum):
-    """Observed, never set by hand."""
+    """The observed state of a deployment, never set by hand."""
 
     PENDING = "pending"
     PROGRESSING = "progressing"
@@ -243,7 +243,7 @@ class PipelineChangeKind(StrEnum):
 
     @property
     def noun(self) -> str:
-        """For sentences: "the creation of pipeline vision/both"."""
+        """The noun for sentences, as in "the creation of pipeline vision/both"."""
         return {"create": "creation", "retire": "retirement"}.get(self.value, self.value)
 
 
@@ -253,7 +253,7 @@ class ProbePurpose(StrEnum):
 
 
 class ProbeVerdict(StrEnum):
-    """WAITING means unknown: there is no response yet, or the request could not be sent."""
+    """The verdict of a probe. WAITING means unknown: there is no response yet, or the request could not be sent."""
 
     WAITING = "waiting"
     PASSED = "pass"
@@ -261,7 +261,7 @@ class ProbeVerdict(StrEnum):
 
 
 class HealthCheckKind(StrEnum):
-    """What is watched after a rollout."""
+    """The kinds of checks of the watch after a rollout."""
 
     BASELINE = "baseline"
     GOLDEN = "golden"
@@ -275,7 +275,7 @@ class HealthVerdict(StrEnum):
 
 
 class TargetMetric(StrEnum):
-    """What a standing target of a deployment counts as a good request."""
+    """The metric of a standing target, which defines what counts as a good request."""
 
     AVAILABILITY = "availability"
     P95 = "p95"
@@ -283,7 +283,7 @@ class TargetMetric(StrEnum):
 
 
 class ConsumerKind(StrEnum):
-    """Who calls a model."""
+    """The kind of a caller."""
 
     PERSON = "person"
     SERVICE = "service"

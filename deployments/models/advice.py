@@ -14,7 +14,7 @@ _ANSWERABLE = ("open", "snoozed", "dismissed")
 
 
 class AdviceItem(models.Model):
-    """One way to spend less on one deployment or node. Dollars are a month of 730 hours.
+    """A way to spend less on one deployment or node. Dollars are for a month of 730 hours.
 
     Recomputed by a sweep while nobody requested it; from the request on, what it promised stays.
     """

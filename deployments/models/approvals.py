@@ -11,7 +11,7 @@ _ROLES = ("lead", "admin", "named")
 
 
 class ApprovalRule(models.Model):
-    """Adds to the default of one lead with four eyes; it never takes anything from it.
+    """A rule that adds to the default of one lead with four eyes; it never takes anything from it.
 
     Empty lists, no team and no amount mean "any". Edited in place: approvals given under the
     earlier wording become void, because the rule is part of what an approval binds to.

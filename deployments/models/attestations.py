@@ -78,7 +78,9 @@ class TrustedSigner(models.Model):
 
 
 class SigningRule(models.Model):
-    """Requests to serve a version are refused unless it has what this requires. Empty lists mean "any"."""
+    """A rule about signatures and provenance. Requests to serve a version are refused unless it has what this
+    requires. Empty lists mean "any".
+    """
 
     name = models.CharField(max_length=80, unique=True)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, null=True, related_name="+")

@@ -1,4 +1,4 @@
-"""How far rollouts of a team may go on by themselves."""
+"""The limit up to which rollouts of a team may promote automatically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from portal.accounts.models import Team
 
 
 class RolloutLimit(models.Model):
-    """`percent` of the requests; 0: a person promotes every step. Edited in place."""
+    """The automatic promotion limit of a team. `percent` is of the requests; 0 means a person promotes every
+    step. Edited in place.
+    """
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="rollout_limit")
     percent = models.PositiveSmallIntegerField()

@@ -16,7 +16,7 @@ _GONE = ("rejected", "canceled")
 
 
 class BatchJob(Leased):
-    """`state` is one of deployments.batch.domain.states, which its transitions alone write."""
+    """A batch job. `state` is one of deployments.batch.domain.states, which its transitions alone write."""
 
     PLANNING: Final = "planning"
     STOPPING: Final = "stopping"
@@ -84,7 +84,7 @@ class BatchJob(Leased):
 
 
 class BatchChunk(models.Model):
-    """Rows that a worker scores in one go. `done_at` is the checkpoint."""
+    """The rows that a worker scores in one go. `done_at` is the checkpoint."""
 
     job = models.ForeignKey(BatchJob, on_delete=models.CASCADE, related_name="chunks")
     # From 0; also the number of its part of the output.

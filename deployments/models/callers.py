@@ -61,8 +61,8 @@ class TokenIssuer(models.Model):
 
 
 class SigningKey(models.Model):
-    """Signs the keys of callers where the gateway checks signatures. Its public half is published while a key
-    that it signed is open.
+    """The key that signs the keys of callers where the gateway checks signatures. Its public half is published
+    while a key that it signed is open.
     """
 
     kid = models.CharField(max_length=43, unique=True)
@@ -143,8 +143,8 @@ class CallerKey(models.Model):
 
     @property
     def hint(self) -> str:
-        """`slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters are those of all; the value of
-        the claim, of tokens.
+        """The recognisable part of a key: `slc_Ab12…`, or `…Ab12xyz` of a signed key, whose first characters
+        are those of all; the value of the claim, of tokens.
         """
         if self.token_issuer_id is not None:
             return self.claim_value
@@ -152,7 +152,7 @@ class CallerKey(models.Model):
 
     @property
     def client(self) -> str:
-        """What the gateway, models and their logs know it by. It needs the consumer's row."""
+        """The name by which the gateway, models and their logs know the caller. It needs the consumer's row."""
         return self.claim_value or f"{self.consumer.name}.{self.pk}"
 
     @property
@@ -161,7 +161,7 @@ class CallerKey(models.Model):
 
 
 class KeyTokens(models.Model):
-    """Tokens that a key used in the minute and the day of its last reading."""
+    """The tokens that a key used in the minute and the day of its last reading."""
 
     key = models.OneToOneField(CallerKey, on_delete=models.CASCADE, related_name="tokens")
     minute = models.DateTimeField()
@@ -175,7 +175,7 @@ class KeyTokens(models.Model):
 
 
 class KeysAtGateway(models.Model):
-    """How far the gateway of a deployment has the keys and limits of its callers."""
+    """The state of the callers' keys and limits at the gateway of a deployment."""
 
     deployment = models.OneToOneField(
         Deployment, on_delete=models.CASCADE, related_name="keys_at_gateway"

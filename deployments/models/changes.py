@@ -18,9 +18,8 @@ _OPEN = ("submitted", "approved", "applying")
 
 
 class ChangeRequest(Leased):
-    """Requests one change of one deployment or pipeline: its subject.
-
-    The subject of a first request is created with it, and is closed when that request is refused.
+    """A request for one change of one deployment or pipeline: its subject. The subject of a first request is
+    created with it, and is closed when that request is refused.
     """
 
     # That of the subject, which never changes.
@@ -105,7 +104,7 @@ class ChangeRequest(Leased):
 
     @property
     def noun(self) -> str:
-        """For sentences: "deployment", "roll back"."""
+        """The noun for sentences, such as "deployment" or "roll back"."""
         if self.pipeline_id is not None:
             return PipelineChangeKind(self.kind).noun
         return ChangeKind(self.kind).noun
@@ -119,7 +118,7 @@ class ChangeRequest(Leased):
 
 
 class Approval(models.Model):
-    """What one person decided, in which role, and on which evidence."""
+    """The decision of one person, with its role and the evidence that it was based on."""
 
     change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="approvals")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)

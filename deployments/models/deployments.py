@@ -12,7 +12,7 @@ from portal.core.leases import Leased
 
 
 class Deployment(Leased):
-    """Something that serves behind a stable URL. Desired and observed are separate columns."""
+    """A model server behind a stable URL. Desired and observed state are separate columns."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="deployments")
     cluster = models.ForeignKey("fleet.Cluster", on_delete=models.PROTECT, related_name="+")
@@ -118,9 +118,7 @@ class Deployment(Leased):
 
 
 class Revision(models.Model):
-    """Immutable, numbered serving spec of a deployment. Its workload is named
-    {deployment}-r{number}.
-    """
+    """An immutable, numbered serving spec of a deployment. Its workload is named {deployment}-r{number}."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="revisions")
     number = models.PositiveIntegerField()

@@ -11,8 +11,8 @@ _ROLES = ("lead", "admin")
 
 
 class EnvironmentRule(models.Model):
-    """As deployments.environments.domain.environment_rules.EnvironmentRules. Without a row of the
-    platform its defaults hold; the row of a team adds to them. Edited in place.
+    """The rules of an environment, as deployments.environments.domain.environment_rules.EnvironmentRules has
+    them. The row of a team adds to the platform's, whose defaults hold while it has no row. Edited in place.
     """
 
     environment = models.CharField(max_length=11, choices=[(e, e) for e in _ENVIRONMENTS])

@@ -31,7 +31,7 @@ class GitDelivery(models.Model):
 
 
 class GitExport(models.Model):
-    """What was last committed for a deployment or pipeline. A cache: losing it costs one fetch."""
+    """The last commit for a deployment or pipeline. A cache: losing it costs one fetch."""
 
     deployment = models.OneToOneField(
         Deployment, on_delete=models.CASCADE, null=True, related_name="git_export"

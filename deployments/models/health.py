@@ -1,4 +1,4 @@
-"""What is watched of a deployment's stable revision after its rollout."""
+"""The watch of a deployment's stable revision after its rollout."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DeploymentHealth(Leased):
 
 
 class HealthRecord(models.Model):
-    """One line of the history: a verdict that changed, or a day that was judged."""
+    """A line of the history: a verdict that changed, or a day that was judged."""
 
     deployment = models.ForeignKey(
         Deployment, on_delete=models.CASCADE, related_name="health_records"

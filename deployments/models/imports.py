@@ -11,7 +11,7 @@ from portal.core.leases import Leased
 
 
 class Import(Leased):
-    """Fills one version in state uploading. Kept afterwards: it is the origin of the version.
+    """The import that fills one version in state uploading. It is kept as the origin of the version.
 
     Its rows of ImportedFile are written when the source was listed; until then there are none.
     """
@@ -52,7 +52,7 @@ class Import(Leased):
 
 
 class ImportedFile(models.Model):
-    """Where a file of a version came from.
+    """The origin of a file of a version.
 
     `locator` is its key, or its path on the server. `version_id` and `etag` identify the bytes that
     were listed there; both are empty if the source offers neither.

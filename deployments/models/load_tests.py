@@ -10,7 +10,9 @@ from portal.accounts.models import Team
 
 
 class LoadTestPlace(models.Model):
-    """Without a row, versions of the team are loaded on the worker's machine, if at all. Edited in place."""
+    """The place where load tests of a team run. Without a row, its versions are loaded on the worker's machine,
+    if at all. Edited in place.
+    """
 
     team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="load_test_place")
     cluster = models.ForeignKey("fleet.Cluster", on_delete=models.CASCADE, related_name="+")

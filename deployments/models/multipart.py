@@ -6,9 +6,9 @@ from django.db import models
 
 
 class MultipartFile(models.Model):
-    """`upload_id` names the open multipart upload; empty before the first part is signed and after the
-    parts were assembled. `s3_version_id` is empty until then. Until `assembly_deadline_at` the store may be
-    assembling the parts, and is not asked to again.
+    """A file that is uploaded in parts. `upload_id` names the open multipart upload; empty before the first
+    part is signed and after the parts were assembled. `s3_version_id` is empty until then. Until
+    `assembly_deadline_at` the store may be assembling the parts, and is not asked to again.
     """
 
     size_bytes = models.BigIntegerField()

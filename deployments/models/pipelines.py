@@ -14,7 +14,7 @@ from portal.core.leases import Leased
 
 
 class Pipeline(Leased):
-    """Deployments of a team behind one address. Desired and observed are separate columns."""
+    """Several deployments of a team behind one address. Desired and observed are separate columns."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="pipelines")
     cluster = models.ForeignKey("fleet.Cluster", on_delete=models.PROTECT, related_name="+")

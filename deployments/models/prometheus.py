@@ -9,7 +9,9 @@ from portal.core.leases import Leased
 
 
 class PrometheusReading(Leased):
-    """One row per rollout whose guards need it. Written by the worker that holds its lease."""
+    """The readings of one rollout whose guards need Prometheus. Written by the worker that holds the row's
+    lease.
+    """
 
     rollout = models.OneToOneField(
         Rollout, on_delete=models.CASCADE, related_name="prometheus_reading"

@@ -97,7 +97,7 @@ class GoldenRun(Leased):
 
 
 class GoldenResult(models.Model):
-    """One golden request within a run, as last answered."""
+    """The last answer to one golden request within a run."""
 
     run = models.ForeignKey(GoldenRun, on_delete=models.CASCADE, related_name="results")
     golden = models.ForeignKey(GoldenRequest, on_delete=models.PROTECT, related_name="results")
@@ -126,7 +126,7 @@ class GoldenResult(models.Model):
 
 
 class QualityObservation(models.Model):
-    """One posted batch of what a revision's answers were like, summed up when it came."""
+    """The summary of one posted batch of values about a revision's answers, summed up when it came."""
 
     revision = models.ForeignKey(
         Revision, on_delete=models.CASCADE, related_name="quality_observations"

@@ -140,8 +140,8 @@ class ModelVersion(Leased):
 
     @property
     def storage_uri(self) -> str:
-        """What serving reads: the parent of the Triton model directory, ending with "/"; of a
-        version by reference, where its weights are.
+        """The URI that serving reads: the parent of the Triton model directory, ending with "/". For a version
+        by reference, the URI of its weights.
         """
         return self.source_uri or f"s3://{self.bucket}/{self.repository_prefix}"
 

@@ -1,4 +1,4 @@
-"""What versions are found by. Derived from their rows by deployments.registry.services.search_index."""
+"""The search index of versions. deployments.registry.services.search_index derives it from their rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class VersionDocument(models.Model):
 
 
 class VersionMetric(models.Model):
-    """One number of a version's metadata, for filters and order. `name` is in lower case."""
+    """A number of a version's metadata, for filters and order. `name` is in lower case."""
 
     version = models.ForeignKey(
         ModelVersion, on_delete=models.CASCADE, related_name="metric_rows", db_index=False
@@ -45,7 +45,7 @@ class VersionMetric(models.Model):
 
 
 class VersionLabel(models.Model):
-    """One label of a version's metadata."""
+    """A label of a version's metadata."""
 
     version = models.ForeignKey(
         ModelVersion, on_delete=models.CASCADE, related_name="label_rows", db_index=False

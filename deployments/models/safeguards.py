@@ -11,7 +11,9 @@ from deployments.models.deployments import Deployment
 
 
 class SafeguardRequest(models.Model):
-    """It waits for the approvals that a change of the deployment would need, and is deleted with the last one."""
+    """A request to relax a safeguard of a deployment. It waits for the approvals that a change of the
+    deployment would need, and is deleted with the last one.
+    """
 
     class Safeguard(models.TextChoices):
         DRIFT = "drift", "hold drift for review"

@@ -8,7 +8,7 @@ from deployments.models.deployments import Deployment, Revision
 
 
 class SyntheticRequest(models.Model):
-    """One answered golden request or trial. Kept for an hour."""
+    """A golden request or trial that was answered. Kept for an hour."""
 
     revision = models.ForeignKey(
         Revision, on_delete=models.CASCADE, related_name="synthetic_requests"
@@ -24,7 +24,7 @@ class SyntheticRequest(models.Model):
 
 
 class SyntheticHour(models.Model):
-    """How many requests the portal sent to a deployment in an hour. Kept for 60 days."""
+    """The number of requests that the portal sent to a deployment in an hour. Kept for 60 days."""
 
     deployment = models.ForeignKey(
         Deployment, on_delete=models.CASCADE, related_name="synthetic_hours"

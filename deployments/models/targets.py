@@ -47,7 +47,7 @@ class ServiceTarget(Leased):
 
 
 class TargetCount(models.Model):
-    """Requests of one minute or hour that was observed. A minute without a row is not known."""
+    """The requests of one minute or hour that was observed. A minute without a row is not known."""
 
     target = models.ForeignKey(ServiceTarget, on_delete=models.CASCADE, related_name="counts")
     start = models.DateTimeField()

@@ -46,8 +46,9 @@ class BaselineMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of a deployment in an hour. `seconds`: of the minutes in which a pod was read; `observed_ms`: pod time, of
-    which `busy_ms` were spent executing; `duration_us`: the sum over successful requests.
+    """The traffic of a deployment in an hour. `seconds` covers the minutes in which a pod was read;
+    `observed_ms` is pod time, of which `busy_ms` were spent executing; `duration_us` is the sum over
+    successful requests.
     """
 
     requests: int
@@ -65,7 +66,9 @@ CENTRE: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`floor`: smaller values count as this much, in the unit of `value`."""
+    """A metric that is compared with a baseline. Values below `floor`, which is in the unit of `value`, count
+    as `floor`.
+    """
 
     label: str
     floor: float
@@ -75,7 +78,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`low` and `high`: the range of the baseline at this hour. `side` is 1 above, -1 below and 0 within."""
+    """A value next to its baseline. `low` and `high` are the range of the baseline at this hour. `side` is 1
+    above, -1 below and 0 within.
+    """
 
     value: float
     low: float
@@ -121,14 +126,14 @@ def days_known(history: History) -> int:
 
 
 def history_start(at: datetime) -> datetime:
-    """The beginning of the hour that index 0 of the history stands for, of a check at that time."""
+    """Return the beginning of the hour that index 0 of the history stands for, of a check at that time."""
     middle = at - timedelta(minutes=30)
     hour = middle.replace(minute=0, second=0, microsecond=0)
     return hour - timedelta(hours=_HOURS + CENTRE)
 
 
 def compare(metric: BaselineMetric, now: Traffic, history: History) -> Comparison | None:
-    """None: not known. `now` is the traffic of the last 60 minutes."""
+    """Compare the last 60 minutes, `now`, with the baseline. None if it cannot be judged."""
     kind = KINDS[metric]
     value = kind.value(now)
     if value is None:
@@ -168,7 +173,9 @@ def _distance(kind: Kind, value: float, other: float) -> float:
 
 
 def _noise(metric: BaselineMetric, history: History) -> float:
-    """The largest distance of a usual day's hours from the nearest of the other days, as `compare` has it."""
+    """Return the largest distance of a usual day's hours from the nearest of the other days, as `compare` has
+    it.
+    """
     kind = KINDS[metric]
     values = [None if hour is None else kind.value(hour) for hour in history]
     logs = [None if value is None else math.log(max(value, kind.floor)) for value in values]
@@ -214,8 +221,8 @@ def _differ(count: int, span: float, other: int, other_span: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Of one metric: `side` is the confirmed side (1 above the baseline, -1 below, 0 within), `contrary` counts the
-    consecutive checks on `contrary_side`.
+    """The confirmed state of one metric: `side` is 1 above the baseline, -1 below and 0 within. `contrary`
+    counts the consecutive checks on `contrary_side`.
     """
 
     side: int = 0
@@ -223,7 +230,9 @@ class Streak:
     contrary_side: int = 0
 
     def after(self, side: int) -> Streak:
-        """With one more check; a metric that is not known changes nothing and is not given here."""
+        """Return the streak after one more check. Do not call it for a metric that is not known: nothing
+        changes then.
+        """
         if side == self.side:
             return Streak(self.side)
         contrary = self.contrary + 1 if side == self.contrary_side or not self.contrary else 1

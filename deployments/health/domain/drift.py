@@ -23,7 +23,9 @@ _LEVEL: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class DriftKind:
-    """`limit` of the distance that `figure` names; the defaults of the guards of a rollout."""
+    """A kind of answers that is watched for drift. `limit` bounds the distance that `figure` names; it is the
+    default of the guards of a rollout.
+    """
 
     label: str
     figure: str
@@ -42,7 +44,9 @@ KINDS: Final[Mapping[Kind, DriftKind]] = {
 
 @dataclass(frozen=True, slots=True)
 class DayVerdict:
-    """`effect` None: not compared. `p` is the chance of such a day if nothing changed."""
+    """The verdict of a day. `effect` None means not compared. `p` is the chance of such a day if nothing
+    changed.
+    """
 
     verdict: HealthVerdict
     message: str
@@ -59,7 +63,7 @@ class DayVerdict:
 
 
 def judge(kind: Kind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
-    """`reference`: the days before it that were recorded, in any order."""
+    """Judge a day against `reference`, the recorded days before it, in any order."""
     if day.n < statistics.FIRST:
         return _not_known(day, f"{day.n:,} of {statistics.FIRST} values were posted")
     usable = [summary for summary in reference if summary.n >= statistics.FIRST]

@@ -25,7 +25,7 @@ _SIDES: Final = {1: "above", -1: "below"}
 
 @dataclass(frozen=True, slots=True)
 class MetricState:
-    """`comparison` is None while the metric is not known."""
+    """The state of one metric. `comparison` is None while the metric is not known."""
 
     streak: Streak = field(default_factory=Streak)
     comparison: Comparison | None = None
@@ -56,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`message` says why nothing was judged; empty when something was."""
+    """The result of a check of all metrics. `message` says why nothing was judged; empty when something was."""
 
     states: Mapping[BaselineMetric, MetricState]
     changes: tuple[Change, ...]
@@ -70,7 +70,9 @@ def check(
     *,
     is_continued: bool,
 ) -> Checked:
-    """One check. `is_continued`: the last one was made in time, so its streaks count."""
+    """Compare each metric with its baseline. `is_continued` says whether the last check was made in time, so
+    its streaks count.
+    """
     kept = {
         metric: states.get(metric, MetricState()) if is_continued else MetricState()
         for metric in BaselineMetric

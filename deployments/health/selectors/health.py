@@ -1,4 +1,4 @@
-"""What the page and REST show of the watch of a deployment."""
+"""The watch of a deployment, as the page and REST show it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deployments.states import HealthVerdict
 
 @dataclass(frozen=True, slots=True)
 class MetricView:
-    """`value`, `low` and `high` in the metric's unit; None is not known."""
+    """A metric as it is shown. `value`, `low` and `high` are in the metric's unit; None means not known."""
 
     metric: BaselineMetric
     label: str
@@ -41,7 +41,9 @@ class AnswersView:
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """Before the first check `checked_at` is None. `metrics` and `answers` are empty where nothing was judged."""
+    """The watch of a deployment as it is shown. `checked_at` is None before the first check. `metrics` and
+    `answers` are empty where nothing was judged.
+    """
 
     is_on: bool
     checked_at: datetime | None
@@ -98,7 +100,7 @@ def view_of(deployment: Deployment) -> HealthView:
 
 
 def history_of(deployment: Deployment) -> QuerySet[HealthRecord]:
-    """Newest first."""
+    """List the records of a deployment, newest first."""
     return HealthRecord.objects.filter(deployment=deployment)
 
 

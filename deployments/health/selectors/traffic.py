@@ -21,14 +21,14 @@ _LEAST_OBSERVED_MS: Final = 1_800_000
 
 @dataclass(frozen=True, slots=True)
 class DeploymentTraffic:
-    """`history` as `baseline.compare` has it."""
+    """The traffic of a deployment now and before. `history` as `baseline.compare` takes it."""
 
     now: Traffic | None
     history: Sequence[Traffic | None]
 
 
 def of(deployments: Sequence[Deployment], *, at: datetime) -> dict[int, DeploymentTraffic]:
-    """By deployment, in four queries."""
+    """Read the traffic of each deployment in four queries, keyed by the deployment's primary key."""
     of_deployment: dict[int, list[WorkloadKey]] = {row.pk: [] for row in deployments}
     by_id = {row.pk: row for row in deployments}
     numbers = Revision.objects.filter(deployment__in=by_id).values_list("deployment_id", "number")
@@ -63,7 +63,7 @@ def _hour(rows: Iterable[WorkloadTraffic]) -> Traffic | None:
 
 
 def _sum(rows: Iterable[WorkloadTraffic]) -> Traffic | None:
-    """None without any. Revisions that ran side by side share their time."""
+    """Sum the rows. `seconds` is their maximum, because revisions ran side by side. None without rows."""
     listed = list(rows)
     if not listed:
         return None

@@ -19,7 +19,9 @@ _CHUNK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class JudgedDays:
-    """`judged` counts the days since the promotion that are done; `recorded` are to be stored with them."""
+    """The verdicts of whole days. `judged` counts the days since the promotion that are done; `recorded` are to
+    be stored with them.
+    """
 
     judged: int
     verdicts: Mapping[Kind, DayVerdict]
@@ -27,8 +29,8 @@ class JudgedDays:
 
 
 def judge(revision: Revision, *, since: datetime, judged: int, at: datetime) -> JudgedDays:
-    """Days 0, 1, … began at `since`; those that are over and were not judged. Of later days than the reference only
-    the last one is: after a pause of the watch the days between say nothing new.
+    """Judge the days that are over and were not judged. Days 0, 1, … began at `since`. Of later days than the
+    reference only the last one is judged: after a pause of the watch the days between say nothing new.
     """
     complete = int((at - since) / _DAY)
     if complete <= judged:

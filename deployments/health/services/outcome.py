@@ -22,7 +22,7 @@ KEPT: Final = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one check observed. `probed` None: golden requests were not sent."""
+    """The result of one check. `probed` is None if golden requests were not sent."""
 
     revision: Revision
     since: datetime
@@ -34,7 +34,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """`is_alert`: people are notified of it."""
+    """A line of the history to write. `is_alert`: people are notified of it."""
 
     kind: HealthCheckKind
     verdict: HealthVerdict
@@ -76,7 +76,7 @@ def _baseline_lines(made: Outcome) -> Iterator[_Line]:
 
 
 def _golden_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
-    """A line when the verdict changes; what did not answer is neither right nor wrong."""
+    """Yield a line when the verdict changes; what did not answer is neither right nor wrong."""
     probed = made.probed
     if probed is None or probed.verdict == HealthVerdict.NOT_KNOWN:
         return
@@ -88,7 +88,7 @@ def _golden_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
 
 
 def _day_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
-    """A line for each day; people are notified of the first bad one in a row."""
+    """Yield a line for each day; people are notified of the first bad one in a row."""
     before = row.answers if row.revision_id == made.revision.pk else {}
     for kind, day in made.days.verdicts.items():
         was_failed = before.get(kind, {}).get("verdict") == HealthVerdict.FAILED

@@ -24,7 +24,9 @@ class Probed:
 
 
 def probe(revision: Revision, *, renew: Callable[[], bool]) -> Probed:
-    """One pass over all golden requests. `renew` keeps the lease, and is False when it was lost."""
+    """Send all golden requests once and judge the answers. `renew` renews the lease and returns False when it
+    was lost.
+    """
     rows = list(quality.golden_requests_of(revision.version.model))
     if not rows:
         return Probed(HealthVerdict.NOT_KNOWN, "the model has no golden requests")
@@ -44,7 +46,7 @@ def probe(revision: Revision, *, renew: Callable[[], bool]) -> Probed:
 
 
 def _problem(row: GoldenRequest, answer: PodResponse) -> str:
-    """Why the answer is wrong; empty when it is within tolerance."""
+    """Say why the answer is wrong. Empty when it is within tolerance."""
     if answer.is_cut:
         return "the response is larger than 2 MB"
     try:

@@ -19,8 +19,8 @@ from portal.core.errors import Conflict
 
 
 def switch(*, actor: User, deployment_id: int, is_on: bool) -> Deployment:
-    """While it is off nothing is sent or judged; the history stays. Switching it off waits for approvals, as a change
-    does. Raises Conflict for a retired deployment.
+    """Switch the watch of a deployment on or off. While it is off nothing is sent or judged; the history stays.
+    Switching it off waits for approvals, as a change does. Raises Conflict for a retired deployment.
     """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)

@@ -66,7 +66,7 @@ def sweep() -> int:
 
 
 def begin_missing() -> None:
-    """A row for each deployment that serves, spread over 15 minutes by its number."""
+    """Create a row for each deployment that serves, spread over 15 minutes by its number."""
     at = clock.now()
     served = _watched(Deployment.objects.all(), "").filter(health=None)
     DeploymentHealth.objects.bulk_create(
@@ -99,7 +99,9 @@ def _watched(rows: QuerySet[_Row], prefix: str) -> QuerySet[_Row]:
 
 
 def _check_claimed(row: DeploymentHealth, lease: Lease, measured: DeploymentTraffic) -> int:
-    """Between the selection and the claim another worker may have checked it."""
+    """Check the deployment, unless another worker did so between the selection and the claim. Return the number
+    of checks.
+    """
     row.refresh_from_db(fields=_STATE)
     if row.checked_at is not None and row.checked_at > clock.now() - _JUST_NOW:
         leases.release(DeploymentHealth, lease, next_check_at=_next(row.checked_at))
@@ -138,7 +140,7 @@ def _baseline(row: DeploymentHealth, measured: DeploymentTraffic, at: datetime) 
 
 
 def _probed(deployment: Deployment, revision: Revision, lease: Lease) -> probes.Probed | None:
-    """None during a rollout, which sends the same requests more often."""
+    """Send the golden requests. None during a rollout, which sends the same requests more often."""
     if Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES).exists():
         return None
     return probes.probe(

@@ -79,7 +79,7 @@ Place = BucketAddress | RegisteredModel | HubRepository | UrlAddress
 
 @dataclass(frozen=True, slots=True)
 class SourceAddress:
-    """`shown` has no credentials. `place` of a URL may have them in its query."""
+    """The address of a model to import. `shown` has no credentials. `place` of a URL may have them in its query."""
 
     kind: ImportKind
     shown: str
@@ -87,7 +87,7 @@ class SourceAddress:
 
     @property
     def name(self) -> str:
-        """What to call the artifact until its files are known."""
+        """The name of the artifact until its files are known."""
         match self.place:
             case UrlAddress():
                 return self.place.filename
@@ -102,8 +102,8 @@ class SourceAddress:
 def parse(
     text: str, *, hub_url: str = "", mlflow_servers: Mapping[str, str] | None = None
 ) -> SourceAddress:
-    """Raises Rejected. A page of the hub at `hub_url` names its repository, one of an MLflow server a
-    version of a registered model.
+    """Parse the address of a model. A page of the hub at `hub_url` names its repository, one of an MLflow
+    server a version of a registered model. Raises Rejected.
     """
     text = text.strip()
     if not text:
@@ -122,7 +122,7 @@ def parse(
 
 
 def redacted_url(url: str) -> str:
-    """Scheme, host, port and path: a query can be a credential."""
+    """Reduce a URL to scheme, host, port and path: a query can be a credential."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path or '/'}"
@@ -154,7 +154,9 @@ def _repository(match: re.Match[str] | None) -> SourceAddress:
 
 
 def _page(text: str, hub_url: str, mlflow_servers: Mapping[str, str]) -> SourceAddress | None:
-    """Of a repository on the hub, or of a version of a registered model on an MLflow server."""
+    """Parse the address of a repository's page on the hub, or of the page of a registered model's version on an
+    MLflow server. None if the text is neither.
+    """
     on_hub = _path_on(text, hub_url)
     if on_hub and (page := _HUB_PAGE.fullmatch(on_hub)):
         return _repository(page)
@@ -179,7 +181,7 @@ def _url(text: str) -> SourceAddress:
 
 
 def _path_on(text: str, hub_url: str) -> str:
-    """The path below the hub's address; empty elsewhere."""
+    """Return the path below the hub's address. Empty elsewhere."""
     base = hub_url.rstrip("/")
     return text[len(base) :].partition("?")[0] if base and text.startswith(f"{base}/") else ""
 

@@ -1,4 +1,4 @@
-"""Why an import cannot go on. Messages are for people and contain no credentials."""
+"""The reasons for which an import cannot go on. Messages are for people and contain no credentials."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ class SourceError(Exception):
 
 
 class SourceRefused(SourceError):
-    """Trying again does not help: the import fails and can be resumed by a person. `status` is what
-    an HTTP server answered with; 0 for other reasons.
+    """An error that trying again does not help: the import fails and can be resumed by a person. `status` is
+    what an HTTP server answered with; 0 for other reasons.
     """
 
     def __init__(self, message: str, *, status: int = 0) -> None:

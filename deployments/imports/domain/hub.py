@@ -34,7 +34,7 @@ def file_url(hub: str, repository: str, commit: str, path: str) -> str:
 
 
 def next_page(link: str) -> str:
-    """The address of the next page in a Link header; empty on the last."""
+    """Return the address of the next page in a Link header. Empty on the last."""
     match = _NEXT.search(link)
     return match[1] if match else ""
 
@@ -47,7 +47,7 @@ def commit_of(answer: Any) -> str:
 
 
 def files_of(answer: Any) -> list[SourceFile]:
-    """The files of one page of the tree. Of large files the hub names the SHA-256."""
+    """Return the files of one page of the tree. Of large files the hub names the SHA-256."""
     if not isinstance(answer, Sequence) or isinstance(answer, str):
         raise SourceRefused("The hub did not answer with a list of files.")
     return [
@@ -60,7 +60,7 @@ def files_of(answer: Any) -> list[SourceFile]:
 
 
 def metadata_of(answer: Mapping[str, Any], *, repository: str, page: str) -> dict[str, Any]:
-    """Licence, library and address of the repository."""
+    """Return the licence, library and address of the repository."""
     card = answer.get("cardData")
     licence = card.get("license") if isinstance(card, Mapping) else None
     labels = {"huggingface": repository, "pipeline": answer.get("pipeline_tag")}

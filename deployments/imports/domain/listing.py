@@ -1,4 +1,4 @@
-"""What a source has: its files and what it says about them."""
+"""The listing of a source: its files and what the source says about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """`path` is relative to the artifact; `locator` is where the source has it.
+    """A file of a source. `path` is relative to the artifact; `locator` is where the source has it.
 
     `version_id` and `etag` identify the listed bytes, `sha256` is the source's promise; each is empty
     if the source does not offer it.
@@ -25,8 +25,8 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """`pin` is what a movable address named: a commit, or the version of an alias. `facts` are kept with
-    the import.
+    """The files of a source and what it says about them. `pin` is what a movable address named: a commit, or
+    the version of an alias. `facts` are kept with the import.
     """
 
     files: Sequence[SourceFile]

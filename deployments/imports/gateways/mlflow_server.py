@@ -32,13 +32,13 @@ _MAX_DEPTH: Final = 20
 
 
 def configured() -> dict[str, str]:
-    """Addresses by name, without a slash at the end."""
+    """Return the addresses by name, without a slash at the end."""
     return {name: url.rstrip("/") for name, url in settings.SLIPWAY_IMPORT_MLFLOW.items()}
 
 
 class MlflowServer:
     def __init__(self, name: str, *, read_seconds: float = _COPY_SECONDS) -> None:
-        """Raises SourceRefused for a name that is not configured."""
+        """Open a configured server by its name. Raises SourceRefused for a name that is not configured."""
         known = configured()
         self.name = servers.choose(known, name)
         self.address = known[self.name]
@@ -55,14 +55,16 @@ class MlflowServer:
         self.files.close()
 
     def search_models(self, text: str, *, page: str, count: int) -> Page[RegisteredModel]:
-        """Models whose name contains the text."""
+        """Return models whose name contains the text."""
         query = {"max_results": str(count), "order_by": "name ASC", "page_token": page}
         if text:
             query["filter"] = f"name ILIKE {_quoted(f'%{text}%')}"
         return answers.registered_models(self._get("registered-models/search", query, "such page"))
 
     def list_versions(self, name: str, *, page: str, count: int) -> Page[ModelVersion]:
-        """Newest first. Aliases are facts of the model in MLflow, which lists of versions leave out."""
+        """List the versions of a model, newest first. Their aliases are read from the model, because lists of
+        versions leave them out.
+        """
         model = self._get("registered-models/get", {"name": name}, f"model {name}")
         query = {
             "filter": f"name={_quoted(name)}",
@@ -87,7 +89,7 @@ class MlflowServer:
         return answers.artifact_uri(self._get("model-versions/get-download-uri", query, what))
 
     def find_run(self, run_id: str) -> Run | None:
-        """None for a run that was deleted for good."""
+        """Return a run. None if it was deleted for good."""
         try:
             return answers.run(self._get("runs/get", {"run_id": run_id}, f"run {run_id}"))
         except SourceRefused as error:
@@ -98,7 +100,7 @@ class MlflowServer:
     def list_files(
         self, folder: str, *, at_most: int, keep_alive: Callable[[], None]
     ) -> dict[str, int]:
-        """Sizes by path below the folder; at most one file more than `at_most`."""
+        """List the sizes by path below the folder; at most one file more than `at_most`."""
         sizes: dict[str, int] = {}
         left = [""]
         while left and len(sizes) <= at_most:
@@ -138,7 +140,9 @@ class MlflowServer:
 
 
 def _quoted(text: str) -> str:
-    """In MLflow's filters. Its grammar has no escape: a text with one kind of quote is in the other."""
+    """Quote a text for MLflow's filters. Their grammar has no escape, so a text with one kind of quote is put
+    in the other. Raises SourceRefused for a text with both kinds.
+    """
     if "'" in text and '"' in text:
         raise SourceRefused("A name with both kinds of quotes cannot be searched for.", status=400)
     return f'"{text}"' if "'" in text else f"'{text}'"

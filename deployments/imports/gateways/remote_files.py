@@ -69,8 +69,9 @@ class _Target:
 
 @dataclass(slots=True)
 class RemoteFiles:
-    """`private_hosts` may be inside the network; HTTP without TLS is for these only. `headers` go to
-    `origin` alone, never to where it redirects. `read_seconds` is the longest silence of a server.
+    """A client for files of HTTP servers. `private_hosts` may be inside the network; HTTP without TLS is for
+    these only. `headers` go to `origin` alone, never to where it redirects. `read_seconds` is the longest
+    silence of a server.
     """
 
     private_hosts: Collection[str] = ()
@@ -86,18 +87,18 @@ class RemoteFiles:
 
     @contextmanager
     def open(self, url: str, *, start: int = 0) -> Iterator[RemoteFile]:
-        """The bytes from `start`, or from 0 where the server ignores ranges."""
+        """Yield the bytes from `start`, or from 0 where the server ignores ranges."""
         with self._get(url, {"Range": f"bytes={start}-"}) as response:
             yield _remote_file(response, start)
 
     def describe(self, url: str) -> tuple[int, str]:
-        """Size and validator, without the file: a pre-signed URL may permit GET only."""
+        """Return the size and validator, without reading the file: a pre-signed URL may permit GET only."""
         with self._get(url, {"Range": "bytes=0-0"}) as response:
             file = _remote_file(response, 0)
             return file.size_bytes, file.validator
 
     def get_json(self, url: str) -> tuple[Any, Mapping[str, str]]:
-        """The parsed answer and its headers."""
+        """Return the parsed answer and its headers."""
         with self._get(url, {"Accept": "application/json"}) as response:
             body, headers = _read_answer(response, url), response.headers
         try:
@@ -146,7 +147,9 @@ class RemoteFiles:
             response.close()
 
     def _client(self, scheme: str, host: str, port: int, ip: str) -> httpx.Client:
-        """One for each host: a kept connection is verified for one name only."""
+        """Return the client of a host. Each host has its own, because a kept connection is verified for one
+        name only.
+        """
         key = (scheme, host, port, ip)
         if key not in self._clients:
             timeout = httpx.Timeout(connect=10, read=self.read_seconds, write=30, pool=10)
@@ -175,7 +178,7 @@ class RemoteFiles:
 
 @functools.lru_cache(maxsize=1)
 def _trust() -> ssl.SSLContext:
-    """Public authorities, or those of SSL_CERT_FILE."""
+    """Return the public authorities, or those of SSL_CERT_FILE."""
     return httpx.create_ssl_context()
 
 
@@ -274,7 +277,7 @@ def _remote_file(response: httpx.Response, start: int) -> RemoteFile:
 
 
 def _content_range(text: str) -> tuple[int, int]:
-    """First byte and total of "bytes 0-9/100"; -1 for what is not said."""
+    """Read the first byte and the total of "bytes 0-9/100". -1 for a number that is not there."""
     unit, _, rest = text.strip().partition(" ")
     span, _, total = rest.partition("/")
     first = span.partition("-")[0]

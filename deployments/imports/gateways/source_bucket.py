@@ -50,7 +50,7 @@ class SourceBucket:
         self._client: Any = self._store.client
 
     def find(self, key: str) -> SourceFile | None:
-        """The newest version of one object."""
+        """Return the newest version of one object."""
         try:
             return self._head(key, path=key.rpartition("/")[2])
         except ObjectMissing:
@@ -59,7 +59,7 @@ class SourceBucket:
     def list_files(
         self, prefix: str, *, at_most: int, keep_alive: Callable[[], None]
     ) -> list[SourceFile]:
-        """The newest versions below the prefix, at most one more than `at_most`. Keys that stand for
+        """Return the newest versions below the prefix, at most one more than `at_most`. Keys that stand for
         folders are left out.
         """
         keys = self._keys(prefix, at_most)
@@ -73,7 +73,7 @@ class SourceBucket:
         return files
 
     def read(self, file: SourceFile) -> bytes:
-        """The listed bytes; small files only. Raises SourceChanged if they are gone."""
+        """Return the listed bytes; small files only. Raises SourceChanged if they are gone."""
         which = {"VersionId": file.version_id} if file.version_id else {}
         with self._reading(file.locator), translated(file.locator):
             response = self._client.get_object(Bucket=self.bucket, Key=file.locator, **which)
@@ -149,7 +149,9 @@ class SourceBucket:
         )
 
     def _require_unchanged(self, source: SourceObject) -> None:
-        """Some compatible stores ignore conditions on a copy."""
+        """Check that the object is still the listed one: some compatible stores ignore conditions on a copy.
+        Raises SourceChanged.
+        """
         now = self._head(source.key, path="", version_id=source.version_id)
         if (now.etag, now.size_bytes) != (source.etag, source.size_bytes):
             raise SourceChanged(f"{source.key} was replaced in {self.bucket} after it was listed.")

@@ -18,7 +18,7 @@ def get_import(*, actor: Actor, import_id: int) -> Import:
 
 
 def list_imports(*, actor: Actor, state: str = "") -> QuerySet[Import]:
-    """Newest first, each with `files_count`, `files_done` and `total_bytes`."""
+    """List imports, newest first, each with `files_count`, `files_done` and `total_bytes`."""
     is_stored = ~Q(version__files__s3_version_id="")
     rows = (
         Import.objects.select_related("version__model__team", "created_by")

@@ -1,4 +1,4 @@
-"""What the configured MLflow servers have, for those who may import it.
+"""The models of the configured MLflow servers, for people who may import them.
 
 Read live, with short time-outs: the credential is the installation's, so the answers are for people who may
 upload into a team.
@@ -27,15 +27,15 @@ T = TypeVar("T")
 
 
 def list_servers(*, actor: User) -> dict[str, str]:
-    """Addresses by name. None for a person who may upload nowhere."""
+    """Return the addresses of the servers by name. Empty for a person who may upload nowhere."""
     return mlflow_server.configured() if _may_import(actor) else {}
 
 
 def search_models(
     *, actor: User, server: str, text: str = "", page: str = ""
 ) -> Page[RegisteredModel]:
-    """Raises Forbidden, NotFound for the server, Invalid for a text or page that MLflow refuses, and
-    Unavailable with what to do.
+    """Search the registered models of a server. Raises Forbidden, NotFound for the server, Invalid for a text
+    or page that MLflow refuses, and Unavailable with what to do.
     """
     return _read(
         actor,
@@ -47,7 +47,7 @@ def search_models(
 
 
 def list_versions(*, actor: User, server: str, model: str, page: str = "") -> Page[ModelVersion]:
-    """Newest first. Raises as `search_models`; NotFound also for the model."""
+    """List the versions of a model, newest first. Raises as `search_models`; NotFound also for the model."""
     return _read(
         actor,
         server,

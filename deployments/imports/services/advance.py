@@ -1,4 +1,4 @@
-"""One pass over an import: list the source, copy what is missing, start the verification."""
+"""Advance an import by one pass: list the source, copy what is missing, start the verification."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LONGEST_WAIT_SECONDS: Final = 300
 
 
 def sweep() -> None:
-    """Each import has a task of its own, so that a long one delays no other."""
+    """Start a task for each import that is due, so that a long one delays no other."""
     for import_id in leases.due(Import):
         wake(transitions.IMPORT_TASK, import_id)
 
@@ -74,7 +74,9 @@ def advance(import_id: int) -> None:
 
 
 class _FailOnUnexpected:
-    """Fail the import on an error that is nobody's fault outside, so that it is not repeated for ever."""
+    """A context that fails the import on an error that is nobody's fault outside, so that it is not repeated
+    for ever.
+    """
 
     def __init__(self, job: Import, progress: Progress) -> None:
         self._job, self._progress = job, progress
@@ -151,7 +153,7 @@ def _follow_version(job: Import) -> None:
 
 
 def _forget_files(job: Import) -> None:
-    """The source changed: start again, with nothing of what was copied before."""
+    """Forget the files, because the source changed: start again, with nothing of what was copied before."""
     _delete_objects(job)
     ArtifactFile.objects.filter(version=job.version_id).delete()
 

@@ -23,7 +23,9 @@ COPY_PART_BYTES: Final = 256 * 2**20
 
 
 def require_allowed(address: BucketAddress, *, team: str) -> None:
-    """Raises SourceRefused. The portal's own bucket has the files of all teams."""
+    """Require that the team may import from the address. Raises SourceRefused, always for the portal's own
+    bucket, which has the files of all teams.
+    """
     patterns = settings.SLIPWAY_IMPORT_S3
     if address.bucket == settings.SLIPWAY_S3_BUCKET:
         raise SourceRefused("This is the portal's own bucket. Use the version that is there.")
@@ -67,7 +69,7 @@ class BucketSource:
         return Listing(files)
 
     def read(self, file: SourceFile) -> bytes:
-        """The listed bytes of a small file."""
+        """Return the listed bytes of a small file."""
         return self._bucket.read(file)
 
     def part_bytes(self, size_bytes: int) -> int:
@@ -83,7 +85,7 @@ class BucketSource:
             self._copy_parts(file, source, progress)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _copy_whole(self, file: ArtifactFile, source: SourceObject, progress: Progress) -> None:
         # Copied already where the worker died before it could record it.

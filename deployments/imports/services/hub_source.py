@@ -86,7 +86,7 @@ class HubSource:
         return files
 
     def _readme(self, files: list[SourceFile]) -> str:
-        """The model card, if the repository has one of reasonable size."""
+        """Return the model card, if the repository has one of reasonable size."""
         if not any(f.path == _README and f.size_bytes <= _MAX_README_BYTES for f in files):
             return ""
         url = hub.file_url(self._hub, self._place.repository, self._commit, _README)

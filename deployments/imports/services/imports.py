@@ -49,8 +49,8 @@ STARTED = register("import.started", "started an import into")
 
 @dataclass(frozen=True, slots=True)
 class ImportDraft:
-    """`address` as in deployments/imports/domain/addresses.py; `server` names the MLflow server, where there
-    are several. What is entered here goes before what the source says.
+    """A request to import. `address` as in deployments/imports/domain/addresses.py; `server` names the MLflow
+    server, where there are several. What is entered here goes before what the source says.
     """
 
     address: str
@@ -121,7 +121,7 @@ def _changeable(actor: User, import_id: int) -> Import:
 def _validate(
     team: Team, model_name: str, draft: ImportDraft
 ) -> tuple[SourceAddress, str, dict[str, Any]]:
-    """The address, the MLflow server ("" for other sources) and the metadata.
+    """Return the address, the MLflow server ("" for other sources) and the metadata.
 
     Raises Invalid with all problems at once, so that a form shows each at its field.
     """
@@ -149,7 +149,7 @@ def _validate(
 
 
 def _require_allowed(address: SourceAddress, team: Team, server: str) -> str:
-    """Before a row is written; the worker checks again, because settings change."""
+    """Check the address before a row is written. The worker checks again, because settings change."""
     match address.place:
         case BucketAddress():
             bucket_source.require_allowed(address.place, team=team.slug)

@@ -21,7 +21,9 @@ from portal.core.leases import Lease
 
 
 def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
-    """Raises Invalid for files that cannot be a version, Conflict if the team's storage is full."""
+    """Store the listing with the version. Raises Invalid for files that cannot be a version, Conflict if the
+    team's storage is full.
+    """
     version = job.version
     draft = _draft_of(version, listing)
     draft_metadata = upload_validation.check(version.model.name, draft)
@@ -50,7 +52,7 @@ def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
 
 
 def _draft_of(version: ModelVersion, listing: Listing) -> UploadDraft:
-    """What the uploader entered is kept; the source adds what is missing."""
+    """Make the draft of a version: what the uploader entered is kept, and the source adds what is missing."""
     return UploadDraft(
         files=[DraftFile(file.path, file.size_bytes, file.sha256) for file in listing.files],
         metadata=_merged(listing.metadata, version.metadata),

@@ -29,7 +29,7 @@ _BOUNDS: Final = Bounds(
 
 
 class ModelFolder(Protocol):
-    """Paths of files are relative to the folder."""
+    """The folder of a model version. Paths of its files are relative to it."""
 
     def list_files(self, keep_alive: Callable[[], None]) -> list[SourceFile]: ...
     def read(self, file: SourceFile) -> bytes: ...
@@ -38,7 +38,9 @@ class ModelFolder(Protocol):
 
 
 def open_folder(server: MlflowServer, uri: str, *, team: str) -> ModelFolder:
-    """Raises SourceRefused for a place that is not read, and a bucket that the team may not import from."""
+    """Open the folder of a model version. Raises SourceRefused for a place that is not read, and for a bucket
+    that the team may not import from.
+    """
     place = locations.parse(uri, server=server.address)
     if isinstance(place, BucketAddress):
         return FolderInBucket(place, team=team)
@@ -46,7 +48,9 @@ def open_folder(server: MlflowServer, uri: str, *, team: str) -> ModelFolder:
 
 
 class FolderOnServer:
-    """Files are pinned by their size alone: each download of MLflow can have another ETag."""
+    """A folder on the tracking server. Files are pinned by their size alone: each download of MLflow can have
+    another ETag.
+    """
 
     def __init__(self, server: MlflowServer, path: str) -> None:
         self._server, self._path = server, path
@@ -77,7 +81,9 @@ class FolderOnServer:
 
 
 class FolderInBucket:
-    """Copied inside S3, as an import from the bucket is, and only where the team may import from."""
+    """A folder in S3. It is copied inside S3, as an import from the bucket is, and only where the team may
+    import from.
+    """
 
     def __init__(self, place: BucketAddress, *, team: str) -> None:
         self._source = BucketSource(BucketAddress(place.bucket, f"{place.key}/"), team=team)
@@ -96,7 +102,7 @@ class FolderInBucket:
 
 
 def read_model_file(content: bytes) -> ModelFile:
-    """The file MLmodel. Raises SourceRefused."""
+    """Return the file MLmodel. Raises SourceRefused."""
     try:
         return model_folder.parse(documents.read_yaml(content, _BOUNDS))
     except Unreadable as error:

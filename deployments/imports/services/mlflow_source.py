@@ -27,14 +27,14 @@ _URI: Final = "artifact_uri"
 
 
 def choose_server(place: RegisteredModel, name: str) -> str:
-    """The server to import from. Raises SourceRefused."""
+    """Return the server to import from. Raises SourceRefused."""
     if name and place.server and name != place.server:
         raise SourceRefused(f"The address is one of MLflow server {place.server}, not of {name}.")
     return servers.choose(mlflow_server.configured(), place.server or name)
 
 
 class MlflowSource:
-    """`facts` are those of the listing, empty before it."""
+    """A model version of an MLflow server as a source. `facts` are those of the listing, empty before it."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class MlflowSource:
         return mlflow_folders.open_folder(self._server, uri, team=self._team)
 
     def _find_version(self) -> ModelVersion:
-        """The version that an alias named at the first listing stays the one."""
+        """Find the version. The one that an alias named at the first listing stays the one."""
         number = self._pin or self._place.number
         alias = "" if number else self._place.alias
         version = self._server.find_version(self._place.name, number=number, alias=alias)

@@ -1,4 +1,4 @@
-"""What a worker reports while it copies: it holds the lease, counts bytes, and notices a cancel."""
+"""The progress of an import: a worker that copies renews its lease, counts bytes, and notices a cancel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Progress:
             self.write()
 
     def set_copied(self, total_bytes: int) -> None:
-        """All bytes that are stored, of all files."""
+        """Set the number of bytes that are stored, of all files."""
         self._copied = total_bytes
 
     def add(self, count: int) -> None:
@@ -50,7 +50,7 @@ class Progress:
         self.keep_alive()
 
     def part_done(self) -> None:
-        """Between two parts nothing is lost. Raises Stopped and PassOver."""
+        """Store the progress between two parts, where nothing is lost. Raises Stopped and PassOver."""
         self.write(check_failures=0)
         uploads.extend(self._job.version)
         if time.monotonic() > self._ends_at:

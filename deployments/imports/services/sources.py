@@ -1,4 +1,4 @@
-"""What every kind of source does, and which one an import uses."""
+"""The interface of all kinds of sources, and the choice of the one that an import uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from deployments.states import ImportKind
 
 
 class Source(Protocol):
-    """Raises SourceError. `copy` can be repeated: what is stored already is not copied again."""
+    """A source of files. Its methods raise SourceError. `copy` can be repeated: what is stored already is not
+    copied again.
+    """
 
     def list_files(self, keep_alive: Callable[[], None]) -> Listing: ...
     def part_bytes(self, size_bytes: int) -> int: ...
@@ -41,7 +43,9 @@ def open_source(job: Import) -> Source:
 
 
 def describe_available(team: str) -> list[tuple[str, str]]:
-    """What can be imported from in this installation, by name."""
+    """List the kinds of sources by name, each with the places from which the team can import in this
+    installation.
+    """
     buckets = allowed_prefixes.describe(settings.SLIPWAY_IMPORT_S3, team=team)
     hub = settings.SLIPWAY_IMPORT_HUGGINGFACE
     off = "switched off in this installation"

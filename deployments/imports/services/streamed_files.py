@@ -25,13 +25,15 @@ Open = Callable[[int], AbstractContextManager[RemoteFile]]
 
 
 def part_bytes(size_bytes: int) -> int:
-    """One part is in memory at a time: 8 MiB, for 50 GiB 11 MiB."""
+    """Return the size of the parts: 8 MiB, for 50 GiB 11 MiB. One part is in memory at a time."""
     needed = -(-size_bytes // _MAX_PARTS)
     return max(_PART_BYTES, -(-needed // MIB) * MIB)
 
 
 def copy(file: ArtifactFile, origin: ImportedFile, open_from: Open, progress: Progress) -> None:
-    """`open_from` opens the body at a byte. Raises SourceChanged if the file is not the listed one."""
+    """Copy the missing parts of a file into the store. `open_from` opens the body at a byte. Raises
+    SourceChanged if the file is not the listed one.
+    """
     file_uploads.open_upload(file, with_part_checksums=False)
     state = file_uploads.parts_state(file)
     # What the server has now cannot be compared with what was stored before: copy the whole file.
@@ -73,7 +75,7 @@ def _require_listed(file: ArtifactFile, origin: ImportedFile, remote: RemoteFile
 
 
 class _Reader:
-    """Exact counts of bytes from chunks of any size."""
+    """A reader that returns exact counts of bytes from chunks of any size."""
 
     def __init__(self, remote: RemoteFile, file: ArtifactFile, progress: Progress) -> None:
         self._chunks: Iterator[bytes] = remote.chunks()

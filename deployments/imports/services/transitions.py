@@ -28,13 +28,13 @@ DONE = register("import.done", "finished the import of")
 
 
 def to_failed(job: Import, lease: Lease, *, error: str, is_outdated: bool) -> None:
-    """It can be resumed until its version expires, so the address is kept until then."""
+    """Mark the import as failed. It can be resumed until its version expires, so the address is kept until then."""
     fields = {"error": error, "is_outdated": is_outdated, "next_check_at": expiry_of(job)}
     _apply(job, ImportState.FAILED, SYSTEM, FAILED, fields, lease=lease)
 
 
 def expiry_of(job: Import) -> datetime:
-    """When to see whether the version of a failed import has expired."""
+    """Return when to check whether the version of a failed import has expired."""
     soonest = clock.now() + _CHECK_FAILED_EVERY
     return max(job.version.deadline_at or soonest, soonest)
 
@@ -46,7 +46,7 @@ def to_running(job: Import, *, actor: Actor) -> None:
 
 
 def to_canceled(job: Import, *, actor: Actor, error: str) -> None:
-    """A worker that copies it loses its lease, so that it stops before it writes again."""
+    """Cancel the import. A worker that copies it loses its lease, so that it stops before it writes again."""
     fields = {**_ended(), "error": error, "lease_token": "", "lease_until": None}
     _apply(job, ImportState.CANCELED, actor, CANCELED, fields)
 
@@ -69,7 +69,9 @@ def _apply(
     *,
     lease: Lease | None = None,
 ) -> None:
-    """Raises Conflict, without a change, if the import is in a state without this transition."""
+    """Move the import to a state. Raises Conflict, without a change, if it is in a state without this
+    transition.
+    """
     sources = [state for state, targets in states.IMPORT.items() if target in targets]
     rows = Import.objects.filter(pk=job.pk, state__in=sources)
     if lease is not None:

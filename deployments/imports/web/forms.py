@@ -37,7 +37,7 @@ class ImportForm(UploadForm):
         )
 
     def arguments(self) -> dict[str, Any]:
-        """What the service takes."""
+        """Return the arguments of the service that starts the import."""
         return {
             "address": self.cleaned_data["address"],
             "server": self.cleaned_data.get("server", ""),

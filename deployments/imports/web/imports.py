@@ -60,7 +60,7 @@ def new_import(request: HttpRequest, user: User) -> HttpResponse:
 @require_GET
 @people_only
 def import_page(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
-    """Polled for its progress until it has ended."""
+    """Show an import. The page is polled for its progress until it has ended."""
     job = selector.get_import(actor=user, import_id=import_id)
     is_final = job.state != ImportState.RUNNING
     return respond(

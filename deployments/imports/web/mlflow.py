@@ -20,7 +20,9 @@ _LONGEST_NAME: Final = 63
 @require_GET
 @people_only
 def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
-    """Works while the server does not answer: the page then says why, and keeps what was entered."""
+    """Show the models of a server to choose from. While it does not answer, the page says why and keeps what
+    was entered.
+    """
     servers = mlflow_models.list_servers(actor=user)
     if server not in servers:
         raise NotFound(f"There is no MLflow server {server[:40]} that you may import from.")
@@ -48,5 +50,5 @@ def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
 
 
 def suggest_name(model: str) -> str:
-    """A name of a model here that resembles the registered one."""
+    """Return a name of a model here that resembles the registered one."""
     return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:_LONGEST_NAME].strip("-")

@@ -1,4 +1,4 @@
-"""Plans what a restored database would change on its clusters, and lets it go on."""
+"""Plan what a restored database would change on its clusters, and let it go on."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """`problem`: why the cluster could not be read; empty if it was. `refused` are namespaces that stay
-    another installation's, with the reason.
+    """The changes to make on one cluster. `problem` says why it could not be read; empty if it was. `refused`
+    are namespaces that stay another installation's, with the reason.
     """
 
     effects: Sequence[Effects]
@@ -70,7 +70,7 @@ def plan_for(*, cluster_id: int) -> ClusterPlan:
 
 
 def namespaces_of(cluster_id: int) -> list[str]:
-    """All namespaces that rows say the portal wrote to."""
+    """List all namespaces that rows say the portal wrote to."""
     names: set[str] = set()
     for model in (Deployment, Pipeline, LoadTestRun):
         rows = model._default_manager.filter(cluster=cluster_id)

@@ -1,4 +1,4 @@
-"""From an approved request to the desired state of its subject; reconciliation does the rest."""
+"""Turn an approved request into the desired state of its subject; reconciliation does the rest."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def apply_change(*, change_id: int) -> int | None:
 
 
 def _traced(change: ChangeRequest) -> list[tuple[str, tracing.Attributes]]:
-    """Approved ones only: others are looked at each few minutes until somebody decides."""
+    """Return the traces of a change. Only approved ones have them: others are looked at each few minutes until
+    somebody decides.
+    """
     if change.state != ChangeState.APPROVED:
         return []
     return [(change.trace, {"slipway.change": change.pk, "slipway.kind": change.kind})]
@@ -90,7 +92,7 @@ def _step(change: ChangeRequest) -> int | None:
 
 
 def _reopen(change: ChangeRequest) -> None:
-    """Back to the approvers, with the evidence as it is now."""
+    """Return the request to the approvers, with the evidence as it is now."""
     deadline_at = clock.now() + timedelta(seconds=transitions.SUBMITTED_SECONDS)
     with transaction.atomic():
         transitions.move(
@@ -107,7 +109,9 @@ def _reopen(change: ChangeRequest) -> None:
 
 
 def _begin(change: ChangeRequest) -> None:
-    """State, desired columns and rollout row in one transaction: there is no half-begun change."""
+    """Begin to apply a change. State, desired columns and rollout row are written in one transaction: there is
+    no half-begun change.
+    """
     with transaction.atomic():
         # No deadline here: that of the subject's own progress, or of its rollout's phases, applies.
         transitions.move(

@@ -1,4 +1,4 @@
-"""Deciding by the single-use link of a message: the same services, bound to what it showed."""
+"""Decisions by the single-use link of a message: the same services, bound to what it showed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class LinkedDecision:
-    """What a link decides, as it is now: one of `rollout` and `change`.
+    """The decision behind a link in its present state: either `rollout` or `change` is set.
 
-    `why_dead`: why the link no longer works. `why_changed`: why what the message showed can no
-    longer be agreed to; rejecting or aborting is still possible then.
+    `why_dead` says why the link no longer works. `why_changed` says why what the message showed can no longer
+    be agreed to; rejecting or aborting is still possible then.
     """
 
     link: DecisionLink
@@ -45,7 +45,9 @@ class LinkedDecision:
 
 
 def read(*, actor: User, link_id: int, opened: Collection[str]) -> LinkedDecision:
-    """Changes nothing. Raises NotFound, and Forbidden for the link of someone else."""
+    """Read the decision behind a link. Changes nothing. Raises NotFound, and Forbidden for the link of someone
+    else.
+    """
     link = links.find(actor=actor, link_id=link_id, opened=opened)
     if link.kind == links.ROLLOUT:
         rollout = rollout_selectors.get_visible(actor=actor, rollout_id=link.object_id)
@@ -63,8 +65,8 @@ def read(*, actor: User, link_id: int, opened: Collection[str]) -> LinkedDecisio
 def decide(
     *, actor: User, link_id: int, opened: Collection[str], choice: str, comment: str = ""
 ) -> LinkedDecision:
-    """The link is used up before anything is done and given back after a refusal, so that of two
-    clicks one decides. A process that dies in between leaves a used link and nothing decided.
+    """Carry out the choice. The link is used up before anything is done and given back after a refusal, so that
+    of two clicks one decides. A process that dies in between leaves a used link and nothing decided.
     """
     decision = read(actor=actor, link_id=link_id, opened=opened)
     if choice not in CHOICES[decision.link.kind]:

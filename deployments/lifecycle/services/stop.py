@@ -31,9 +31,9 @@ _NEVER_SERVED: Final = (
 
 
 def stop(*, actor: User, deployment_id: int, reason: str = "") -> Deployment:
-    """Stopping a stopped deployment changes nothing. An open rollout is aborted and a request that
-    waits for approval is withdrawn, because both assume a running deployment. Raises Forbidden
-    where it needs approval.
+    """Stop a deployment. Stopping a stopped one changes nothing. An open rollout is aborted and a request that
+    waits for approval is withdrawn, because both assume a running deployment. Raises Forbidden where it
+    needs approval.
     """
     deployment = deployment_selectors.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.STOP, deployment)

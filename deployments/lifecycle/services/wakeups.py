@@ -14,13 +14,15 @@ _FEW = 20
 
 
 def on_change(cluster_id: int, labels: Collection[str]) -> None:
-    """Hints only: anyone can write labels, so only live deployments of that cluster count."""
+    """Reconcile the deployments that labels name. Labels are hints only: anyone can write them, so only live
+    deployments of that cluster count.
+    """
     rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
     _reconcile_soon(list(rows.exclude(stable_revision=None).values_list("pk", flat=True)))
 
 
 def on_deletion(cluster_id: int, labels: Collection[str]) -> None:
-    """A dependent object is gone: compare all of them with the approved manifests, now."""
+    """Compare all dependent objects with the approved manifests, now: one of them is gone."""
     rows = Deployment.objects.filter(pk__in=_ids(labels), cluster_id=cluster_id, is_retired=False)
     live = list(rows.exclude(stable_revision=None).values_list("pk", flat=True))
     Deployment.objects.filter(pk__in=live).update(objects_checked_at=None)

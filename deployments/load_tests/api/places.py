@@ -1,4 +1,4 @@
-"""Where load tests of a team run."""
+"""REST endpoints for the place where the load tests of a team run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a team's load tests run: the limits and the GPU of their pods."""
+"""The pods of a team's load tests: their limits and their GPU."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _NOT_IN_THE_POD: Final = ("from __future__ ", "from deployments.")
 
 
 def _join_program() -> str:
-    """The text that the pod runs: one program of two modules."""
+    """Return the text that the pod runs: one program of two modules."""
     first, second = (
         Path(place).read_text() for place in (pod_values.__file__, pod_program.__file__)
     )
@@ -43,12 +43,12 @@ _PROGRAM: Final = _join_program()
 
 
 def name_of(version_id: int, attempt: str) -> str:
-    """The same for each pass over one test, so that a Job is found again."""
+    """Return the name of the Job. It is the same for each pass over one test, so that the Job is found again."""
     return f"load-test-{version_id}-{attempt}"
 
 
 def shared(context: ManifestContext) -> list[Manifest]:
-    """What the pods need in the namespace of the team, without Secret and quota."""
+    """Return the objects that the pods need in the namespace of the team, without Secret and quota."""
     return [
         namespace.namespace(context),
         network.default_deny(context),

@@ -1,4 +1,4 @@
-"""What the pod of a load test sends to the model: the plan that pod_program.py reads."""
+"""The plan of a load test: the requests that its pod sends to the model, as pod_program.py reads them."""
 
 from __future__ import annotations
 

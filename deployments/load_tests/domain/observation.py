@@ -58,7 +58,7 @@ _NO_MEMORY: Final = re.compile(
 def outcome_of(
     job: Json, pods: Sequence[Json], events: Sequence[Json], *, minutes: int, last: str
 ) -> LoadTest | str:
-    """The result, or what is being waited for. `last` is what was waited for before."""
+    """Return the result, or what is being waited for. `last` is what was waited for before."""
     for pod in pods:
         if end := _end_of(pod):
             return end
@@ -72,7 +72,7 @@ def outcome_of(
 
 
 def gone(last: str) -> LoadTest:
-    """Somebody removed the Job."""
+    """Return the result of a test whose Job somebody removed."""
     return _not_tried(f"its Job was removed before it ended ({last or 'no reason given'})")
 
 
@@ -163,7 +163,7 @@ def _describe(waiting: Json) -> str:
 
 
 def _creation(events: Sequence[Json]) -> LoadTest | str:
-    """A quota may be free again; what the namespace forbids stays forbidden."""
+    """Say why no pod was created. A quota may be free again; what the namespace forbids stays forbidden."""
     failed = [event for event in events if event.get("reason") == "FailedCreate"]
     if not failed:
         return ""
@@ -187,7 +187,7 @@ def _terminated(item: Json) -> Json | None:
 
 
 def parse(message: str) -> LoadTest | None:
-    """None for anything but a result."""
+    """Parse the message of a pod. None for anything but a result."""
     if len(message) > _MAX_MESSAGE:
         return None
     try:
@@ -203,14 +203,16 @@ def parse(message: str) -> LoadTest | None:
 
 
 def _is_measure(value: object) -> bool:
-    """No comparison with NaN is true."""
+    """Return whether the value is a number in range. NaN is none, because no comparison with it is true."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return 0 <= value <= _MAX_NUMBER
 
 
 def _judged(result: LoadTest) -> LoadTest:
-    """Without a verdict where this cluster, not the model, is the cause."""
+    """Withhold the verdict where this cluster, not the model, is the cause. A failure for lack of memory
+    becomes TOO_LARGE.
+    """
     if result.outcome in _NOT_OF_THE_CLUSTER:
         return result
     if _NO_MEMORY.search(result.detail):

@@ -94,7 +94,7 @@ class Trial:
         self.measured["load_seconds"] = round(time.monotonic() - self.started, 3)
 
     def is_loaded(self) -> bool:
-        """The models of an ensemble count too."""
+        """Return whether Triton has loaded the model. The models of an ensemble count too."""
         try:
             return self.request("GET", "/v2/health/ready")[0] == 200
         except OSError:
@@ -155,7 +155,7 @@ class Trial:
             connection.close()
 
     def check(self, phase: str, outcome: str) -> None:
-        """Raises Ended where Triton has ended, or the time is over."""
+        """Raise Ended where Triton has ended, or the time is over."""
         code = self.server.poll()
         if code == -signal.SIGKILL:
             raise Ended("too_large", "it was killed, most likely for more memory than its limit")
@@ -183,13 +183,13 @@ class Trial:
         return " ".join(text.split())[:DETAIL_LENGTH]
 
     def sample(self) -> None:
-        """The peak of the memory of all processes of the container but this one."""
+        """Measure the memory of all processes of the container but this one, and keep its peak."""
         while True:
             self.measured["memory_mib"] = max(self.measured["memory_mib"], resident_mib())
             pause(SAMPLE_SECONDS)
 
     def gpu_memory_mib(self) -> int:
-        """Of the GPUs that the pod has; 0 where the metric is missing."""
+        """Return the used memory of the pod's GPUs in MiB. 0 where the metric is missing."""
         try:
             text = self.request("GET", "/metrics", port=self.metrics_port)[1].decode()
         except (OSError, http.client.HTTPException):
@@ -203,7 +203,7 @@ def port_of(command: list[str], flag: str) -> int:
 
 
 def on_processor(command: list[str], folder: Path) -> list[str]:
-    """With a copy of the repository whose instances need no GPU: the volume cannot be written."""
+    """Point the command at a copy of the repository whose instances need no GPU: the volume cannot be written."""
     flag = "--model-repository="
     source = Path(next(item for item in command if item.startswith(flag))[len(flag) :])
     for model in source.iterdir():
@@ -262,7 +262,7 @@ def error_of(content: bytes) -> str:
 
 
 def write(path: str, result: Json) -> None:
-    """Within the limit: without outputs from the end, then with a shorter detail."""
+    """Write the result within the size limit: first without outputs, from the end, then with a shorter detail."""
     while len(json.dumps(result)) > MESSAGE_BYTES and result.get("outputs"):
         result["outputs"].pop()
     while len(json.dumps(result)) > MESSAGE_BYTES:

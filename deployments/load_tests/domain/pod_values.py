@@ -14,7 +14,7 @@ TEXTS = ("1", "22", "3", "404", "5")
 
 
 def values_of(datatype: str, shape: list[int], below: int, seed: int) -> bytes:
-    """A block of random values, repeated to the size of the tensor."""
+    """Return a block of random values, repeated to the size of the tensor."""
     chosen = random.Random(seed)  # noqa: S311  values of a trial
     count = math.prod(shape)
     block = min(count, BLOCK)

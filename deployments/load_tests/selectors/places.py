@@ -1,4 +1,4 @@
-"""Where load tests of a team run."""
+"""The place where load tests of a team run."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _apply(run: LoadTestRun) -> None:
 
 
 def _examined(run: LoadTestRun) -> ModelVersion:
-    """As it will be when it is ready. Not to be saved."""
+    """Return the version with the values that it will have when it is ready. Do not save it."""
     version = run.version
     for name, value in ExaminedVersion.from_json(run.columns).columns().items():
         setattr(version, name, value)
@@ -201,7 +201,7 @@ def _served(version: ModelVersion, choice: PodChoice) -> ServedRevision:
 
 
 def _shared(context: ManifestContext, quota_gpus: int) -> list[Manifest]:
-    """As deliveries write it: the same owner, so nothing is taken away."""
+    """Return the shared objects as deliveries write them. The owner is the same, so nothing is taken away."""
     first, *others = job.shared(context)
     added = resource_limits.of_namespace(context, quota_gpus=quota_gpus)
     if context.is_local_cluster:

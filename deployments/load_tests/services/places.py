@@ -29,7 +29,9 @@ def read(*, actor: User, team: Team) -> LoadTestPlace | None:
 
 
 def choose(*, actor: User, team: Team, cluster_name: str, pod: Mapping[str, Any]) -> str:
-    """An empty name: on no cluster. Setting the current values changes nothing."""
+    """Choose the cluster and the pods of a team's load tests. An empty name means on no cluster. Setting the
+    current values changes nothing.
+    """
     policy.require(actor, Action.CHOOSE_LOAD_TESTS, team)
     with rejections.as_invalid():
         choice = PodChoice.from_json(pod)
@@ -64,7 +66,7 @@ def choose(*, actor: User, team: Team, cluster_name: str, pod: Mapping[str, Any]
 
 
 def describe(place: LoadTestPlace | None) -> dict[str, Any]:
-    """As REST and the audit trail show it."""
+    """Describe a place as REST and the audit trail show it."""
     if place is None:
         return {"cluster": "", **PodChoice().to_json()}
     return {"cluster": place.cluster.name, **places.pod_of(place).to_json()}

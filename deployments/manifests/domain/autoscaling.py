@@ -40,7 +40,7 @@ _ONE_POD_A_MINUTE = [{"type": "Pods", "value": 1, "periodSeconds": 60}]
 
 
 def metric_names(spec: ServingSpec) -> dict[str, str]:
-    """The series that the autoscaler reads from Prometheus, by what they are of."""
+    """Return the series that the autoscaler reads from Prometheus, by what they are of."""
     scaling = spec.scaling
     if scaling.kind not in (serving_spec.KEDA, serving_spec.HPA):
         return {}
@@ -62,7 +62,7 @@ def metric_names(spec: ServingSpec) -> dict[str, str]:
 
 
 def _server_of(spec: ServingSpec) -> MetricNames:
-    """The server of a language model."""
+    """Return the server of a language model."""
     return _SERVERS.get(spec.engine, language.VLLM)
 
 
@@ -75,7 +75,9 @@ def _first_token_of(spec: ServingSpec) -> str:
 
 
 def _rate(spec: ServingSpec, series: str, where: str) -> str:
-    """Of a counter, whatever the server's release calls it."""
+    """Return the query for a counter's rate. For TensorRT-LLM it covers both names that releases of the server
+    use.
+    """
     rate = f"rate({series}{where}[{_WINDOW}])"
     if spec.engine != serving_spec.KSERVE_TENSORRT_LLM:
         return rate
@@ -83,7 +85,7 @@ def _rate(spec: ServingSpec, series: str, where: str) -> str:
 
 
 def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """Empty where the number is fixed, or KServe or Knative scales."""
+    """Return the portal's own autoscaler. Empty where the number is fixed, or KServe or Knative scales."""
     kind = served.spec.scaling.kind
     if kind == serving_spec.HPA and is_own_hpa(served.spec):
         return [_horizontal_pod_autoscaler(context, served)]
@@ -93,12 +95,12 @@ def autoscaler(context: ManifestContext, served: ServedRevision) -> list[Manifes
 
 
 def is_own_hpa(spec: ServingSpec) -> bool:
-    """KServe writes the HPA of its engines, for CPU and memory only."""
+    """Return whether the portal writes the HPA. KServe writes that of its engines, for CPU and memory only."""
     return spec.engine in serving_spec.PLAIN_ENGINES or spec.scaling.metric == "queue"
 
 
 def target_name(context: ManifestContext, served: ServedRevision) -> str:
-    """The Deployment that is scaled."""
+    """Return the Deployment that is scaled."""
     workload = workload_name(context.deployment, served.number)
     return workload if served.spec.engine in serving_spec.PLAIN_ENGINES else f"{workload}-predictor"
 
@@ -132,8 +134,8 @@ def _horizontal_pod_autoscaler(context: ManifestContext, served: ServedRevision)
 
 
 def _hpa_metric(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """The queue is an external metric: an adapter serves the sum of the server's series of that Service,
-    which the HPA divides by the number of replicas.
+    """Return the metric of the HPA. The queue is an external metric: an adapter serves the sum of the server's
+    series of that Service, which the HPA divides by the number of replicas.
     """
     scaling = served.spec.scaling
     if scaling.metric != "queue":
@@ -170,7 +172,7 @@ def _scaled_object(context: ManifestContext, served: ServedRevision) -> Manifest
 
 
 def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """KEDA scales by the trigger that demands most replicas, so each further one is a limit."""
+    """Return the triggers. KEDA scales by the one that demands most replicas, so each further one is a limit."""
     scaling, triggers = served.spec.scaling, []
     if scaling.metric:
         query = _query(context, served, scaling.metric)
@@ -189,7 +191,9 @@ def _triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str
 
 
 def _prometheus(context: ManifestContext, name: str, query: str, threshold: int) -> dict[str, Any]:
-    """A queue length is divided by the number of replicas; other values are compared as they are."""
+    """Return a trigger by a query. A queue length is divided by the number of replicas; other values are
+    compared as they are.
+    """
     return {
         "type": "prometheus",
         "name": name,
@@ -229,14 +233,14 @@ def _query(context: ManifestContext, served: ServedRevision, metric: str) -> str
 
 
 def _gpu_memory(context: ManifestContext, served: ServedRevision) -> str:
-    """The percentage of the fullest GPU."""
+    """Return the percentage of the fullest GPU."""
     used = _of_gpus(context, served, _GPU_MEMORY_USED)
     free = _of_gpus(context, served, _GPU_MEMORY_FREE)
     return _or_zero(f"100 * max({used} / ({used} + {free}))")
 
 
 def _of_gpus(context: ManifestContext, served: ServedRevision, metric: str) -> str:
-    """A metric of dcgm-exporter. Prometheus renames its labels, unless the exporter's ServiceMonitor
+    """Return a metric of dcgm-exporter. Prometheus renames its labels, unless the exporter's ServiceMonitor
     says honorLabels.
     """
     pods = _pods(context, served)
@@ -251,7 +255,7 @@ def _pods(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _gateway_latency(context: ManifestContext, served: ServedRevision) -> str:
-    """The 95th percentile measured by the mesh's gateway, in milliseconds."""
+    """Return the 95th percentile measured by the mesh's gateway, in milliseconds."""
     where = (
         f'{{reporter="source",destination_service_namespace="{context.namespace}",'
         f'destination_service_name="{_service(context, served)}"}}'
@@ -265,5 +269,5 @@ def _service(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _or_zero(query: str) -> str:
-    """Without traffic the quotient is NaN, which KEDA would take for a failure."""
+    """Make the query yield 0 without traffic: the quotient is NaN then, which KEDA would take for a failure."""
     return f"(({query}) > 0) or vector(0)"

@@ -40,8 +40,8 @@ def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> li
 
 
 def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One pod at a time: a stricter budget could block draining a node for ever, and so would pods that never
-    get ready, if the budget counted them.
+    """Return a budget that lets one pod be unavailable at a time. A stricter one could block draining a node
+    for ever, and so would pods that never get ready, if the budget counted them.
     """
     return {
         "apiVersion": "policy/v1",
@@ -56,7 +56,7 @@ def disruption_budget(context: ManifestContext, served: ServedRevision) -> Manif
 
 
 def peer_authentication(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Only the mesh may send requests; metrics need no certificate."""
+    """Return the policy that only the mesh may send requests. The metrics port needs no certificate."""
     port = str(policies.metrics_port(served))
     return {
         "apiVersion": "security.istio.io/v1",
@@ -71,8 +71,8 @@ def peer_authentication(context: ManifestContext, served: ServedRevision) -> Man
 
 
 def service_monitor(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Selects the Service by labels, which KServe copies to its own Service. Its own labels are those
-    by which the cluster's Prometheus selects it.
+    """Return the ServiceMonitor. It selects the Service by labels, which KServe copies to its own Service. Its
+    own labels are those by which the cluster's Prometheus selects it.
     """
     labels = {DEPLOYMENT_ID_LABEL: str(context.deployment_id), REVISION_LABEL: str(served.number)}
     meta = _metadata(context, served)

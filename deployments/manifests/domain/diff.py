@@ -10,14 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`kind` is "same", "added", "removed" or "gap" (unchanged lines left out)."""
+    """A line of a diff. `kind` is "same", "added", "removed" or "gap" (unchanged lines left out)."""
 
     kind: str
     text: str
 
 
 def diff_lines(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
-    """Empty when the texts are equal."""
+    """Return the unified diff of two texts. Empty when they are equal."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=context)
     result: list[DiffLine] = []
     for line in lines:
@@ -35,7 +35,7 @@ def _line(line: str) -> DiffLine:
 
 
 def project(live: Any, desired: Any) -> Any:
-    """The fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
+    """Return the fields of `live` that `desired` sets; defaults that the cluster filled in are left out."""
     if isinstance(live, Mapping) and isinstance(desired, Mapping):
         return {key: project(live[key], desired[key]) for key in desired if key in live}
     if is_list(live) and is_list(desired):

@@ -60,7 +60,7 @@ class Backend:
 
     @property
     def has_grpc(self) -> bool:
-        """Triton's own port; a Knative revision has one port only."""
+        """Whether the revision answers gRPC, at Triton's own port. A Knative revision has one port only."""
         return bool(self.api.models) and not self.is_knative
 
     def service_of(self, deployment: str) -> str:
@@ -73,7 +73,7 @@ class Backend:
 def backend_for(
     number: int, spec: ServingSpec, weight: int, *, model: str, mirror: int = 0
 ) -> Backend:
-    """`model` is the name of the revision's own model."""
+    """Return the backend of a revision. `model` is the name of the revision's own model."""
     return Backend(
         number=number,
         engine=spec.engine,
@@ -87,7 +87,7 @@ def backend_for(
 
 
 def team_models_of(spec: ServingSpec, model: str) -> tuple[str, ...]:
-    """The model's own name and its adapters', as its server answers to them."""
+    """Return the model's own name and its adapters', as its server answers to them."""
     if not spec.network.team_address:
         return ()
     adapters = [item.partition("=")[0] for item in spec.llm.adapters] if spec.llm else []
@@ -104,8 +104,8 @@ def path_prefix(context: ManifestContext) -> str:
 
 
 def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
-    """Weights are the approved percentages. A revision without weight is left out: the route never
-    names a Service that may not exist. One rule for each path; all other paths answer 404. The first
+    """Return the route. Weights are the approved percentages. A revision without weight is left out: the route
+    never names a Service that may not exist. One rule for each path; all other paths answer 404. The first
     backend, the stable revision, decides whether the team's address leads here too.
     """
     models = backends[0].team_models if backends else ()
@@ -130,12 +130,12 @@ def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifes
 
 
 def _rule_without_backend(context: ManifestContext) -> dict[str, Any]:
-    """A route without rules would match every request."""
+    """Return a rule without a backend: a route without rules would match every request."""
     return {"matches": [{"path": {"type": "Exact", "value": path_prefix(context)}}]}
 
 
 def grpc_header(context: ManifestContext) -> str:
-    """The value of GRPC_HEADER that names the deployment."""
+    """Return the value of GRPC_HEADER that names the deployment."""
     return path_prefix(context).removeprefix("/")
 
 
@@ -187,7 +187,7 @@ def _rewritten(
 
 
 def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Desired percent by Service name, without zeros."""
+    """Return the desired percentages by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.weight
         for backend in backends
@@ -196,7 +196,7 @@ def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def weights_in(route: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """Percent by Service name in the live route, without zeros; None without a route.
+    """Return the percentages by Service name in the live route, without zeros. None without a route.
 
     Empty where its rules disagree: the route was edited, and no weight holds for all requests.
     """
@@ -216,7 +216,7 @@ def _weights_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _service_in(ref: Mapping[str, Any]) -> str:
-    """The Service of the same pods, where the reference is to a pool."""
+    """Return the Service of the same pods, where the reference is to a pool."""
     name = str(ref["name"])
     if not route_paths.is_pool(ref):
         return name
@@ -224,7 +224,7 @@ def _service_in(ref: Mapping[str, Any]) -> str:
 
 
 def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
-    """Desired percent of mirrored requests by Service name, without zeros."""
+    """Return the desired percentages of mirrored requests by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.mirror
         for backend in backends
@@ -233,8 +233,8 @@ def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[st
 
 
 def mirrors_in(route: Mapping[str, Any] | None) -> dict[str, int]:
-    """Percent of mirrored requests by Service name in the live route; a mirror without a percentage
-    copies all requests. Empty where its rules disagree.
+    """Return the percentages of mirrored requests by Service name in the live route. A mirror without a
+    percentage copies all requests. Empty where its rules disagree.
     """
     first, *others = [_mirrors_of_rule(rule) for rule in _rules(route or {})]
     return first if all(mirrors == first for mirrors in others) else {}
@@ -247,7 +247,7 @@ def _mirrors_of_rule(rule: Mapping[str, Any]) -> dict[str, int]:
 
 
 def problem_with(route: Mapping[str, Any]) -> str | None:
-    """Why the gateway does not follow the route; empty when it does, None while it has not reported."""
+    """Say why the gateway does not follow the route. Empty when it does, None while it has not reported."""
     generation = route.get("metadata", {}).get("generation", 0)
     parents = route.get("status", {}).get("parents", [])
     conditions = [c for parent in parents for c in parent.get("conditions", [])]
@@ -270,8 +270,9 @@ def _port_of(backend: Backend) -> int:
 def _backend_refs(
     context: ManifestContext, path: ServerPath, serving: Sequence[Backend]
 ) -> list[dict[str, Any]]:
-    """A picker chooses for prompts alone, and for one revision alone: gateways exist that ask one picker
-    for all backends of a rule, so that a canary without ready pods would fail the requests of both.
+    """Return the backends of a rule. A picker chooses for prompts alone, and for one revision alone: gateways
+    exist that ask one picker for all backends of a rule, so that a canary without ready pods would fail the
+    requests of both.
     """
     if path.generates_text and len(serving) == 1 and serving[0].has_pool:
         name = f"{workload_name(context.deployment, serving[0].number)}{_POOL_SUFFIX}"

@@ -27,7 +27,9 @@ _PLACEMENT: Final = ("nodeSelector", "tolerations", "affinity")
 
 
 def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """No GPU is requested, so nodes with all GPUs in use take its pods too."""
+    """Return the DaemonSet that pulls the images. It requests no GPU, so nodes with all GPUs in use take its
+    pods too.
+    """
     workload = workload_name(context.deployment, served.number)
     labels = {_LABEL: workload}
     placement = pod_template.placement_of(context, served)
@@ -63,7 +65,7 @@ def _server_image(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def _container(name: str, image: str) -> dict[str, Any]:
-    """It only exists: an image that a container uses is never removed from its node."""
+    """Return a container that only exists: an image that a container uses is never removed from its node."""
     return {
         "name": name,
         "image": image,

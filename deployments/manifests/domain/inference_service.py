@@ -123,7 +123,9 @@ def _volumes(served: ServedRevision) -> list[dict[str, Any]]:
 
 
 def _replicas(spec: ServingSpec) -> dict[str, Any]:
-    """Where the portal's own autoscaler decides, these are the numbers that KServe starts with."""
+    """Return the fields for replicas and scaling. KServe starts with these numbers where the portal's own
+    autoscaler decides.
+    """
     least = spec.floor_replicas if spec.scaling.kind == serving_spec.KNATIVE else spec.min_replicas
     fields: dict[str, Any] = {"minReplicas": least, "maxReplicas": spec.max_replicas}
     is_hpa = spec.scaling.kind == serving_spec.HPA and not autoscaling.is_own_hpa(spec)

@@ -1,4 +1,4 @@
-"""What Knative must allow for the pods of a revision that it runs."""
+"""The Knative features that the pods of a revision need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VOLUME_FLAGS: Final[Mapping[str, str]] = {
 
 
 def needed_flags(manifests: Sequence[Manifest]) -> dict[str, str]:
-    """Flags of Knative's ConfigMap `config-features`, and the field that needs each."""
+    """Return the flags of Knative's ConfigMap `config-features`, and the field that needs each."""
     predictors = [
         manifest["spec"]["predictor"]
         for manifest in manifests

@@ -17,7 +17,9 @@ def serving_runtime(
     container: Mapping[str, Any],
     metrics_path: str = "/metrics",
 ) -> Manifest:
-    """`container` has what differs by server: image, command, arguments, environment and ports."""
+    """Return the ServingRuntime of a language model. `container` has what differs by server: image, command,
+    arguments, environment and ports.
+    """
     amounts = {"cpu": "1", "memory": "4Gi"}
     return {
         "apiVersion": "serving.kserve.io/v1alpha1",

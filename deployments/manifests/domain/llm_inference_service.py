@@ -71,7 +71,7 @@ def _parallelism(llm: Llm) -> dict[str, int]:
 
 
 def _options(served: ServedRevision, llm: Llm) -> list[str]:
-    """vLLM's arguments beside those of the preset. Presets for one node read parallelism.tensor from
+    """Return vLLM's arguments beside those of the preset. Presets for one node read parallelism.tensor from
     KServe 0.20 only, and parallelism.data not at all; those for several nodes read both.
     """
     parallel = vllm.parallel_args(llm) if llm.nodes == 1 else []
@@ -79,8 +79,9 @@ def _options(served: ServedRevision, llm: Llm) -> list[str]:
 
 
 def _security(llm: Llm) -> dict[str, Any]:
-    """The preset for several nodes adds capabilities that Pod Security *restricted* refuses. An empty list
-    does not replace theirs when KServe merges both, and this capability is the only one it admits.
+    """Return the security context. The preset for several nodes adds capabilities that Pod Security
+    *restricted* refuses. An empty list does not replace theirs when KServe merges both, and this capability
+    is the only one it admits.
     """
     fields = pod_template.security()
     if llm.nodes > 1:
@@ -89,8 +90,8 @@ def _security(llm: Llm) -> dict[str, Any]:
 
 
 def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
-    """Laid over KServe's preset, which holds the image, the command and the probes. From KServe 0.19 it also
-    computes vLLM's drain from the grace that is set here.
+    """Return the pod's fields, which are laid over KServe's preset. That holds the image, the command and the
+    probes, and from KServe 0.19 it also computes vLLM's drain from the grace that is set here.
     """
     volume, mount = pod_template.shared_memory(served.spec)
     arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": " ".join(_options(served, llm))}

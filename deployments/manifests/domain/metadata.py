@@ -96,7 +96,7 @@ class AdditionalModelFiles:
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """`path` is relative to Triton's repository in the pod."""
+    """A file that Triton serves. `path` is relative to Triton's repository in the pod."""
 
     path: str
     sha256: str
@@ -126,17 +126,17 @@ class ServedRevision:
 
     @property
     def model_uri(self) -> str:
-        """Triton's directory of its own model alone."""
+        """The URI of Triton's directory of its own model alone."""
         return f"{self.storage_uri}{self.model_name}/"
 
 
 def account_of(served: ServedRevision) -> str:
-    """The service account of its pods."""
+    """Return the service account of its pods."""
     return served.spec.storage.service_account or SERVICE_ACCOUNT
 
 
 def secret_of(context: ManifestContext, served: ServedRevision) -> str:
-    """The Secret whose S3 keys its pods read with; empty where the account's role is enough."""
+    """Return the Secret whose S3 keys its pods read with. Empty where the account's role is enough."""
     storage = served.spec.storage
     if storage.secret or storage.service_account:
         return storage.secret
@@ -144,7 +144,7 @@ def secret_of(context: ManifestContext, served: ServedRevision) -> str:
 
 
 def team_secret_of(context: ManifestContext) -> str:
-    """The team's Secret of the service account that the portal creates."""
+    """Return the team's Secret of the service account that the portal creates."""
     return S3_CREDENTIALS if context.is_local_cluster else context.storage_secret
 
 
@@ -177,7 +177,9 @@ def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
 
 
 def queue_labels(served: ServedRevision) -> dict[str, str]:
-    """Of the workload and its pods: Kueue reads the label at either, KServe copies it from either."""
+    """Return the labels of the workload and its pods: Kueue reads the label at either, KServe copies it from
+    either.
+    """
     queue = served.spec.placement.queue
     return {QUEUE_LABEL: queue} if queue else {}
 
@@ -219,7 +221,7 @@ def version_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def secret_annotations(served: ServedRevision) -> dict[str, str]:
-    """The one Secret that KServe reads where it downloads: S3 keys, or the token of gated weights."""
+    """Return the one Secret that KServe reads where it downloads: S3 keys, or the token of gated weights."""
     llm = served.spec.llm
     is_gated = llm is not None and llm.gated
     secret = HUGGING_FACE_CREDENTIALS if is_gated else served.spec.storage.secret
@@ -227,7 +229,9 @@ def secret_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def resources_of(spec: ServingSpec) -> dict[str, Any]:
-    """Requests equal limits: Kubernetes requires it for GPUs, and no pod is evicted for memory."""
+    """Return the resources of a container. Requests equal limits: Kubernetes requires it for GPUs, and no pod
+    is evicted for memory.
+    """
     amounts = {"cpu": spec.cpu, "memory": spec.memory}
     if spec.placement.device_claims:
         return {"requests": dict(amounts), "limits": dict(amounts), "claims": [{"name": CLAIM}]}
@@ -240,7 +244,7 @@ def env_of(spec: ServingSpec) -> list[dict[str, str]]:
 
 
 def digest_of(content: Any) -> str:
-    """SHA-256 of the content as canonical JSON."""
+    """Return the SHA-256 of the content as canonical JSON."""
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(plain.encode()).hexdigest()
 

@@ -35,7 +35,7 @@ def namespace(context: ManifestContext) -> Manifest:
 
 
 def _pod_security(context: ManifestContext) -> dict[str, str]:
-    """Labels that make the API server refuse or warn about pods, whoever creates them."""
+    """Return labels that make the API server refuse or warn about pods, whoever creates them."""
     standard = "pod-security.kubernetes.io"
     return {
         f"{standard}/enforce": context.pod_security,
@@ -46,7 +46,9 @@ def _pod_security(context: ManifestContext) -> dict[str, str]:
 
 
 def service_account(context: ManifestContext) -> Manifest:
-    """Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a Secret."""
+    """Return the service account. Pods read models as this account: by IRSA on EKS, elsewhere by the keys of a
+    Secret.
+    """
     meta = {
         "name": SERVICE_ACCOUNT,
         "namespace": context.namespace,
@@ -71,7 +73,9 @@ def service_account(context: ManifestContext) -> Manifest:
 
 
 def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key: str) -> Manifest:
-    """Only for local clusters, where pods cannot assume a role that may read the bucket."""
+    """Return the Secret with S3 credentials. Only local clusters need it: their pods cannot assume a role that
+    may read the bucket.
+    """
     endpoint = context.s3_endpoint
     annotations = {
         "serving.kserve.io/s3-endpoint": endpoint.partition("://")[2],
@@ -96,7 +100,9 @@ def s3_secret(context: ManifestContext, *, access_key_id: str, secret_access_key
 
 
 def serving_runtime(context: ManifestContext) -> Manifest:
-    """KServe's own runtime is pinned to an image of 2023 that lacks metrics which the portal reads."""
+    """Return the portal's ServingRuntime: KServe's own is pinned to an image of 2023 that lacks metrics which
+    the portal reads.
+    """
     container = {
         "name": "kserve-container",
         "image": context.triton_image,

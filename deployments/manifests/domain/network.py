@@ -40,7 +40,7 @@ _POD_IDENTITY: Final = "169.254.170.23/32"
 
 
 def default_deny(context: ManifestContext) -> Manifest:
-    """For every pod in the namespace, whoever created it."""
+    """Return the policy that denies all traffic except DNS, for every pod in the namespace, whoever created it."""
     return _policy(
         context,
         "slipway-default-deny",
@@ -49,7 +49,9 @@ def default_deny(context: ManifestContext) -> Manifest:
 
 
 def pipelines(context: ManifestContext) -> Manifest:
-    """Routers of pipelines receive requests from the gateway and send theirs through it."""
+    """Return the policy for routers of pipelines. They receive requests from the gateway and send theirs
+    through it.
+    """
     gateways = [network_peers.namespace(name) for name in _gateways(context)]
     outside = _outside(context, (_HTTP, _HTTPS))
     return _policy(
@@ -71,7 +73,7 @@ def load_tests(context: ManifestContext) -> Manifest:
 
 
 def batch(context: ManifestContext) -> Manifest:
-    """Metrics are read as those of deployments are."""
+    """Return the policy for batch jobs. Their metrics are read as those of deployments are."""
     ingress = _metrics(context, _METRICS_PORT)
     return _of_jobs(context, "slipway-batch", BATCH_LABEL, ingress=ingress)
 
@@ -79,7 +81,9 @@ def batch(context: ManifestContext) -> Manifest:
 def queue_of(
     context: ManifestContext, name: str, *, servers: Sequence[tuple[str, int]]
 ) -> Manifest:
-    """The workers of one job reach the hosts and ports of the queue that it drains, beside what all jobs reach."""
+    """Return the policy for workers that drain a queue: they reach its hosts and ports, beside what all jobs
+    reach.
+    """
     reached: list[dict[str, Any]] = []
     for host, port in servers:
         reached += [rule for rule in _to_server(context, host, port) if rule not in reached]
@@ -107,7 +111,7 @@ def _to_server(context: ManifestContext, host: str, port: int) -> list[dict[str,
 def _of_jobs(
     context: ManifestContext, name: str, label: str, *, ingress: list[dict[str, Any]]
 ) -> Manifest:
-    """Their pods read and write files, and they accept no requests."""
+    """Return the policy for pods of Jobs, which read and write files."""
     return _policy(
         context,
         name,
@@ -121,8 +125,9 @@ def _of_jobs(
 
 
 def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """Ingress from the gateway, the pod's own namespace and KServe's mesh; to the metrics port from Prometheus
-    and the API server. Egress to the other pods of the revision and to the sources of models.
+    """Return the policy for a revision's pods. Ingress from the gateway, the pod's own namespace and KServe's
+    mesh; to the metrics port from Prometheus and the API server. Egress to the other pods of the revision
+    and to the sources of models.
     """
     gateways = _gateways(context)
     if served.spec.scaling.kind == serving_spec.KNATIVE:
@@ -149,8 +154,8 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
 
 
 def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """KServe's endpoint picker of the revision: the gateway queries it for a pod; it reads metrics of the
-    revision's pods, and pool and pods from the API server.
+    """Return the policy for KServe's endpoint picker of the revision: the gateway queries it for a pod; it
+    reads metrics of the revision's pods, and pool and pods from the API server.
     """
     workload = workload_name(context.deployment, served.number)
     models = {"podSelector": {"matchLabels": {WORKLOAD_LABEL: workload}}}
@@ -180,8 +185,8 @@ def _gateways(context: ManifestContext) -> list[str]:
 
 
 def _metrics(context: ManifestContext, port: int) -> list[dict[str, Any]]:
-    """Who reads metrics: Prometheus, and the portal through the API server. Of a language model the same port
-    answers requests, and asks for no key.
+    """Return the rules for reading metrics: Prometheus, and the portal through the API server. The port of a
+    language model also answers requests, and asks for no key.
     """
     ports = [{"port": port, "protocol": "TCP"}]
     if port == _METRICS_PORT and not context.control_plane_cidrs:
@@ -195,7 +200,9 @@ def _metrics(context: ManifestContext, port: int) -> list[dict[str, Any]]:
 
 
 def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """Golden requests and trials come through the API server, which no label selects."""
+    """Return the ingress for golden requests and trials: they come through the API server, which no label
+    selects.
+    """
     port = 8000 if served.spec.engine == serving_spec.LLM_SERVICE else 8080
     if not context.control_plane_cidrs or port == metrics_port(served):
         # Who reads metrics reaches that port already.
@@ -205,7 +212,7 @@ def _control_plane(context: ManifestContext, served: ServedRevision) -> list[dic
 
 
 def metrics_port(served: ServedRevision) -> int:
-    """Servers of language models serve metrics on the port of their API."""
+    """Return the port of metrics. Servers of language models serve metrics on the port of their API."""
     ports = {
         serving_spec.KSERVE_VLLM: 8080,
         serving_spec.KSERVE_SGLANG: 8080,
@@ -221,7 +228,7 @@ def metrics_path(served: ServedRevision) -> str:
 
 
 def _storage(context: ManifestContext) -> list[dict[str, Any]]:
-    """The bucket, the endpoint for the role's credentials, and a hub of weights."""
+    """Return the bucket, the endpoint for the role's credentials, and a hub of weights."""
     endpoint = urlsplit(context.s3_endpoint)
     own_port = endpoint.port or (_HTTP if endpoint.scheme == "http" else _HTTPS)
     rules = _outside(context, tuple(sorted({_HTTPS, own_port})))
@@ -243,7 +250,7 @@ def _outside(context: ManifestContext, ports: tuple[int, ...]) -> list[dict[str,
 
 
 def _mesh(served: ServedRevision) -> list[dict[str, Any]]:
-    """A sidecar gets its certificate and its routes from there."""
+    """Return the egress to the mesh, from which a sidecar gets its certificate and its routes."""
     return [network_peers.namespace("istio-system")] if served.spec.network.strict_mtls else []
 
 

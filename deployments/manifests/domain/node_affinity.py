@@ -1,4 +1,4 @@
-"""Which nodes take the pods of a spec: node selector and node affinity."""
+"""The nodes that take the pods of a spec: node selector and node affinity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEP: Final = 100 // node_selection.MOST_OTHER_TYPES
 
 
 def selector_of(spec: ServingSpec) -> dict[str, str]:
-    """A selector requires all its labels, so several instance types are in the affinity."""
+    """Return the node selector. It requires all its labels, so several instance types are in the affinity."""
     labels = node_selection.read_labels(spec.placement.node_labels)
     if len(spec.instance_types) > 1:
         return labels
@@ -34,7 +34,9 @@ def affinity_of(spec: ServingSpec, labels: NodeLabels) -> dict[str, Any]:
 
 
 def _terms(spec: ServingSpec, labels: NodeLabels) -> list[dict[str, Any]]:
-    """Terms are alternatives, so that each of them requires the instance types."""
+    """Return the terms of the affinity. Terms are alternatives, so that each of them requires the instance
+    types.
+    """
     terms = _capacity_terms(spec.placement.capacity, labels)
     if len(spec.instance_types) == 1:
         return [{"matchExpressions": term} for term in terms]
@@ -44,8 +46,8 @@ def _terms(spec: ServingSpec, labels: NodeLabels) -> list[dict[str, Any]]:
 
 
 def _capacity_terms(capacity: str, labels: NodeLabels) -> list[list[dict[str, Any]]]:
-    """Karpenter and node groups label their nodes differently; nodes without any of the labels count as
-    on-demand.
+    """Return the terms for the capacity type. Karpenter and node groups label their nodes differently; nodes
+    without any of the labels count as on-demand.
     """
     if capacity == capacity_types.SPOT:
         return [[{"key": key, "operator": "In", "values": [value]}] for key, value in labels.spot]
@@ -60,8 +62,8 @@ def _capacity_terms(capacity: str, labels: NodeLabels) -> list[list[dict[str, An
 
 
 def _preferences(types: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Each type but the last, the first one the heaviest. Karpenter requires the heaviest at first, and drops
-    one after the other until a node can start: down the list.
+    """Prefer each type but the last, the first one the heaviest. Karpenter requires the heaviest at first, and
+    drops one after the other until a node can start: down the list.
     """
     return [
         {"weight": _WEIGHT - _STEP * index, "preference": {"matchExpressions": [_in((name,))]}}

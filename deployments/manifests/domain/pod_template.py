@@ -41,7 +41,7 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
 
 
 def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Node, capacity, zones and priority, as fields of a pod spec."""
+    """Return the node, capacity, zones and priority, as fields of a pod spec."""
     spec = served.spec
     fields: dict[str, Any] = {"tolerations": _tolerations(context, spec)}
     if selector := node_affinity.selector_of(spec):
@@ -76,14 +76,14 @@ def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, 
 
 
 def rolling_update() -> dict[str, Any]:
-    """A new pod is ready before an old one stops; without a free GPU it waits and the old one
-    serves.
+    """Return the strategy of an update. A new pod is ready before an old one stops; without a free GPU it waits
+    and the old one serves.
     """
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
 def start_seconds(served: ServedRevision) -> int:
-    """How long a container may take until it serves, by the size of the model."""
+    """Return the seconds that a container may take until it serves, by the size of the model."""
     spec = served.spec
     if spec.llm is not None:
         compiles = _NEURON_COMPILE_SECONDS if spec.gpu_resource == neuron.DEVICE else 0
@@ -97,12 +97,14 @@ def start_seconds(served: ServedRevision) -> int:
 
 
 def progress_seconds(served: ServedRevision) -> int:
-    """How long a rollout of its pods may make no progress before it counts as failed."""
+    """Return the seconds that a rollout of the pods may make no progress before it counts as failed."""
     return _EARLIER_SECONDS + start_seconds(served)
 
 
 def _language_start_seconds(parameters_millions: int) -> int:
-    """vLLM downloads the weights after the container has started, then loads them."""
+    """Return the seconds until a language model serves: vLLM downloads the weights after the container has
+    started, then loads them.
+    """
     if not parameters_millions:
         return _LLM_START_SECONDS
     mib = parameters_millions * _MIB_PER_MILLION_PARAMETERS
@@ -110,7 +112,7 @@ def _language_start_seconds(parameters_millions: int) -> int:
 
 
 def probes(served: ServedRevision, *, ready: str, live: str, port: int = 8080) -> dict[str, Any]:
-    """The startup probe delays the others, so that a slow load does not count as a hang."""
+    """Return the probes. The startup probe delays the others, so that a slow load does not count as a hang."""
     attempts = -(-start_seconds(served) // _PROBE_SECONDS)
     return {
         "startupProbe": get(ready, port, periodSeconds=_PROBE_SECONDS, failureThreshold=attempts),
@@ -124,7 +126,7 @@ def get(path: str, port: int = 8080, **numbers: int) -> dict[str, Any]:
 
 
 def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The volume and its mount. Triton's Python backend and tensor parallelism need it."""
+    """Return the volume and its mount. Triton's Python backend and tensor parallelism need it."""
     source = {"medium": "Memory"}
     if spec.storage.shm_size:
         source["sizeLimit"] = spec.storage.shm_size
@@ -132,8 +134,8 @@ def shared_memory(spec: ServingSpec) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def security(*, is_read_only: bool = False) -> dict[str, Any]:
-    """The security context of each container, as Pod Security *restricted* requires; Knative
-    accepts it here only.
+    """Return the security context of each container, as Pod Security *restricted* requires; Knative accepts it
+    here only.
 
     `is_read_only`: the server writes to SCRATCH and its volumes only.
     """
@@ -148,7 +150,7 @@ def security(*, is_read_only: bool = False) -> dict[str, Any]:
 
 
 def sealed(spec: ServingSpec) -> dict[str, Any]:
-    """Fields of every pod spec: no token of the cluster's API, and a context that also holds for
+    """Return the fields of every pod spec: no token of the cluster's API, and a context that also holds for
     containers which KServe or a webhook adds. A role (IRSA, Pod Identity) has a token of its own.
     """
     fields: dict[str, Any] = {"automountServiceAccountToken": False}
@@ -163,13 +165,15 @@ def sealed(spec: ServingSpec) -> dict[str, Any]:
 
 
 def scratch() -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The volume, its mount and HOME, for servers whose root cannot be written."""
+    """Return the volume, its mount and HOME, for servers whose root cannot be written."""
     volume = {"name": "scratch", "emptyDir": {}}
     return volume, {"name": "scratch", "mountPath": SCRATCH}, {"name": "HOME", "value": SCRATCH}
 
 
 def hugging_face_env(served: ServedRevision) -> dict[str, Any]:
-    """Only gated weights need the token."""
+    """Return the environment variable with the Hugging Face token. Its Secret is optional unless the weights
+    are gated.
+    """
     llm = served.spec.llm
     is_optional = llm is None or not llm.gated
     key = {"name": HUGGING_FACE_CREDENTIALS, "key": "HF_TOKEN", "optional": is_optional}
@@ -177,5 +181,7 @@ def hugging_face_env(served: ServedRevision) -> dict[str, Any]:
 
 
 def user_env() -> dict[str, str]:
-    """PyTorch looks up the user's name for its caches, and the image has none for this user id."""
+    """Return the user's name in the environment: PyTorch looks it up for its caches, and the image has none for
+    this user id.
+    """
     return {"name": "USER", "value": "slipway"}

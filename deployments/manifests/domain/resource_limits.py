@@ -64,14 +64,16 @@ _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
 def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
-    """The ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
+    """Return the ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
     request.
     """
     return [_resource_quota(context, quota_gpus), _limit_range(context)]
 
 
 def _resource_quota(context: ManifestContext, quota_gpus: int) -> Manifest:
-    """GPUs of each kind and Neuron devices up to the quota; no Service that would bypass the gateway."""
+    """Return the ResourceQuota: GPUs of each kind and Neuron devices up to the quota; no Service that would
+    bypass the gateway.
+    """
     hard = {f"requests.{name}": str(quota_gpus) for name in _GPU_RESOURCES}
     hard |= {f"requests.{name}": str(quota_gpus * n) for name, n in _NEURON_RESOURCES.items()}
     hard |= {f"{name}.deviceclass.resource.k8s.io/devices": str(quota_gpus) for name in _CLAIMED}

@@ -1,4 +1,4 @@
-"""All manifests of one revision, in the order in which they are pushed."""
+"""The manifests of one revision, in the order in which they are pushed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deployments.spec.domain import serving_spec
 
 
 def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """The shared objects that this revision needs in its namespace, without the Secret."""
+    """Return the shared objects that this revision needs in its namespace, without the Secret."""
     spec = served.spec
     manifests = [
         namespace.namespace(context),
@@ -47,8 +47,8 @@ def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
 
 
 def own(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """The objects of the revision alone, removed with it; the workload first. The digest of the
-    workload covers all of them.
+    """Return the objects of the revision alone, removed with it; the workload first. The digest of the workload
+    covers all of them.
     """
     workload, *others = [
         *_workload(context, served),

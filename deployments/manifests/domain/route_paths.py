@@ -64,7 +64,7 @@ POOL: Final = {"group": "inference.networking.k8s.io", "kind": "InferencePool"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerPath:
-    """`is_prefix`: with everything below it."""
+    """A path of a server. `is_prefix`: with everything below it."""
 
     value: str
     is_prefix: bool = False
@@ -83,14 +83,16 @@ class Api:
 
 
 def api_of(spec: ServingSpec, model: str) -> Api:
-    """`model` is the revision's own; those of multi-model serving answer too."""
+    """Return the paths of a revision's server. `model` is the revision's own; those of multi-model serving
+    answer too.
+    """
     if spec.engine not in serving_spec.OPENAI_ENGINES:
         return Api((model, *(additional.model for additional in spec.additional_models)))
     return Api(others=_OPENAI + (_OPENAI_OF_KSERVE if spec.split_nodes > 1 else ()))
 
 
 def paths_of(apis: Sequence[Api]) -> list[ServerPath]:
-    """The paths of all APIs, sorted. Where they are more than a route may have rules, the prefix
+    """Return the paths of all APIs, sorted. Where they are more than a route may have rules, the prefix
     /v2/models: Triton itself refuses all but inference and metadata below it.
     """
     models = sorted({model for api in apis for model in api.models})
@@ -112,19 +114,20 @@ def _sorted(values: Iterable[str]) -> list[ServerPath]:
 
 
 def team_prefix(namespace: str) -> str:
-    """The address of a team's language models, for clients of OpenAI's API."""
+    """Return the address of a team's language models, for clients of OpenAI's API."""
     return f"/{namespace}{_TEAM}"
 
 
 def team_paths(namespace: str) -> list[str]:
-    """Every path of the team's address, whatever the model."""
+    """List every path of the team's address, whatever the model."""
     below = sorted(path.removeprefix(_TEAM) for path in _OPENAI if path.startswith(f"{_TEAM}/"))
     return [f"{team_prefix(namespace)}{path}" for path in below]
 
 
 def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> list[dict[str, Any]]:
-    """What of the team's address leads to a path of the server, for each model that it answers to. The
-    gateway itself lists models.
+    """Return the matches of the team's address that lead to a path of the server, one for each model that it
+    answers to. Empty for the list of models, which the gateway itself answers, and for paths that the
+    address does not have.
     """
     if not path.value.startswith(f"{_TEAM}/") or path.value == f"{_TEAM}/models":
         return []
@@ -139,8 +142,8 @@ def team_matches(namespace: str, path: ServerPath, models: Sequence[str]) -> lis
 
 
 def paths_in(route: Mapping[str, Any] | None) -> frozenset[str]:
-    """The paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", the model that its body
-    must name, and whether an endpoint picker chooses the pod.
+    """Return the paths that the route carries, each as "Exact /team/deployment/v2 -> /v2", the model that its
+    body must name, and whether an endpoint picker chooses the pod.
     """
     rules = () if route is None else route.get("spec", {}).get("rules") or [{}]
     return frozenset(text for rule in rules for text in _paths_of_rule(rule))

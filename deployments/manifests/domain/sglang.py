@@ -40,7 +40,9 @@ _SERVER_ENV: Final = (
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """Without the model's path. An option that is not set is SGLang's choice."""
+    """Return the command-line options of the engine, without the model's path. SGLang chooses options that are
+    not set.
+    """
     options = {
         "dtype": _DTYPES[spec.precision],
         "kv-cache-dtype": _KV_CACHE_DTYPES.get(llm.kv_cache_dtype, llm.kv_cache_dtype),

@@ -44,7 +44,7 @@ COMMAND: Final = ("/bin/sh", "-ec", _START, "trtllm-serve")
 
 
 def engine_options(spec: ServingSpec, llm: Llm) -> dict[str, Any]:
-    """Arguments of `LLM` by their names. One that is not set is the server's choice."""
+    """Return the arguments of `LLM` by their names. One that is not set is the server's choice."""
     options: dict[str, Any] = {
         "dtype": _DTYPES[spec.precision],
         "tensor_parallel_size": llm.tensor_parallel,

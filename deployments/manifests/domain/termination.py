@@ -1,4 +1,5 @@
-"""How pods end: the grace that Kubernetes gives them, and the time in which their server finishes its requests.
+"""The end of pods: the grace that Kubernetes gives them, and the time in which their server finishes its
+requests.
 
 A revision that was requested before the grace was a setting has none stored, and ends as it always did: its pods
 must not restart because the portal was upgraded.
@@ -76,25 +77,29 @@ def grace_seconds(spec: ServingSpec) -> int:
 
 
 def drain_seconds(spec: ServingSpec) -> int:
-    """How long a server may finish its requests after SIGTERM."""
+    """Return the seconds in which a server may finish its requests after SIGTERM."""
     return grace_seconds(spec) - _FOLLOW_SECONDS - _EXIT_SECONDS
 
 
 def knative_request_seconds(spec: ServingSpec) -> int:
-    """How long Knative lets a request take, which is also the grace of its pods. 0: as it is configured."""
+    """Return the seconds that Knative lets a request take, which is also the grace of its pods. 0 means as
+    Knative is configured.
+    """
     seconds = grace_seconds(spec)
     return seconds if seconds > _KNATIVE_DEFAULT_SECONDS else 0
 
 
 def triton_args(spec: ServingSpec) -> list[str]:
-    """An argument that follows the one of the command, and replaces it."""
+    """Return the argument for the exit timeout, which follows the one of the command and replaces it. Empty
+    where that one is right.
+    """
     if grace_seconds(spec) == OTHER_GRACE_SECONDS:
         return []
     return [f"--exit-timeout-secs={drain_seconds(spec)}"]
 
 
 def vllm_args(spec: ServingSpec, image: str) -> list[str]:
-    """The drain of vLLM itself, where the image is known to have it: an older one refuses the argument."""
+    """Return the drain of vLLM itself, where the image is known to have it: an older one refuses the argument."""
     if not (spec.termination_grace_seconds and _drains(image)):
         return []
     return [f"--shutdown-timeout={drain_seconds(spec)}"]
@@ -112,7 +117,7 @@ def lifecycle(served: ServedRevision, image: str) -> dict[str, Any]:
 
 
 def worker_fields(spec: ServingSpec) -> dict[str, Any]:
-    """Fields of the pod on each further node: it ends no sooner than the one that answers."""
+    """Return the fields of the pod on each further node: it ends no sooner than the one that answers."""
     if not spec.termination_grace_seconds:
         return {}
     return {"terminationGracePeriodSeconds": grace_seconds(spec)}

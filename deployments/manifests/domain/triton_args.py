@@ -38,7 +38,7 @@ def command() -> list[str]:
 
 
 def settings_of(served: ServedRevision) -> list[str]:
-    """The arguments that a revision adds to the command."""
+    """Return the arguments that a revision adds to the command."""
     args = []
     if served.spec.summary_latencies:
         args.append("--metrics-config=summary_latencies=true")
@@ -55,9 +55,9 @@ def settings_of(served: ServedRevision) -> list[str]:
 
 
 def sources_of(served: ServedRevision) -> list[tuple[str, str]]:
-    """The source of each model and its path in the pod. A single model is downloaded as a whole
-    repository. With several each is downloaded into its own directory: two prefixes downloaded into
-    one directory would depend on their order.
+    """Return the source of each model and its path in the pod. A single model is downloaded as a whole
+    repository. With several each is downloaded into its own directory: two prefixes downloaded into one
+    directory would depend on their order.
     """
     if not served.additional_models:
         return [(served.storage_uri, MODELS)]

@@ -1,4 +1,4 @@
-"""vLLM's OpenAI server under KServe, with Hugging Face weights; over several nodes with workers."""
+"""Manifests of vLLM's OpenAI server under KServe, with Hugging Face weights; over several nodes with workers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MODELS: Final = "/mnt/models"
 
 
 def parallel_args(llm: Llm) -> list[str]:
-    """Copies of the model in one pod, and the GPUs of each."""
+    """Return the arguments for copies of the model in one pod, and the GPUs of each."""
     copies = [f"--data-parallel-size={llm.data_parallel}"] if llm.data_parallel > 1 else []
     return [f"--tensor-parallel-size={llm.tensor_parallel}", *copies]
 
 
 def engine_args(spec: ServingSpec, llm: Llm) -> list[str]:
-    """vLLM's arguments on GPUs, without the model's path and parallelism, which the caller adds."""
+    """Return vLLM's arguments on GPUs, without the model's path and parallelism, which the caller adds."""
     args = [
         f"--dtype={vllm_neuron.DTYPES[spec.precision]}",
         f"--gpu-memory-utilization={llm.gpu_memory_utilization:g}",
@@ -101,14 +101,14 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
 
 
 def home_env() -> list[dict[str, str]]:
-    """Folders for the caches of the hub, of compiled graphs and of Triton kernels."""
+    """Return folders for the caches of the hub, of compiled graphs and of Triton kernels."""
     _, _, home = pod_template.scratch()
     hub = {"name": "HF_HOME", "value": f"{pod_template.SCRATCH}/huggingface"}
     return [pod_template.user_env(), home, hub]
 
 
 def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """One pod per additional node. GPUs of a node share each layer; nodes share the layers."""
+    """Return the worker pods, one per additional node. GPUs of a node share each layer; nodes share the layers."""
     llm = served.spec.llm or Llm()
     return {
         "pipelineParallelSize": llm.nodes,

@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"[-A-Za-z0-9_./]{1,100}")
 
 
 class _Unsupported(Exception):
-    """PyYAML's style for it depends on the position."""
+    """A value whose style in PyYAML depends on its position."""
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -47,7 +47,7 @@ for tag, pattern, first in (
 
 
 def to_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
-    """Byte-identical for equal manifests."""
+    """Write manifests as YAML, byte-identical for equal manifests."""
     return "---\n".join(_text_of(manifest) for manifest in manifests)
 
 
@@ -68,7 +68,7 @@ def _text_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str]) -> None:
-    """`lead` precedes the first line: the indentation, or the dash of a list item."""
+    """Append a map. `lead` precedes the first line: the indentation, or the dash of a list item."""
     if not value:
         raise _Unsupported
     for key in sorted(value):
@@ -85,7 +85,7 @@ def _put_map(value: Mapping[str, Any], lead: str, indent: str, lines: list[str])
 
 
 def _put_list(value: Sequence[Any], indent: str, lines: list[str]) -> None:
-    """Dashes are aligned with the key, as PyYAML and kubectl write them."""
+    """Append a list. Dashes are aligned with the key, as PyYAML and kubectl write them."""
     for item in value:
         if isinstance(item, dict) and item:
             _put_map(item, f"{indent}- ", f"{indent}  ", lines)
@@ -116,7 +116,7 @@ def _leaf(value: Any, indent: str) -> str:
 
 
 def _indented(text: str, indent: str) -> str:
-    """A string over several lines: each but the first and the empty ones two columns further in."""
+    """Return a string over several lines: each but the first and the empty ones two columns further in."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(f"{indent}{line}" if line else "" for line in rest)])
 

@@ -13,7 +13,7 @@ from deployments.spec.domain.serving_spec import ServingSpec
 def spec_of(
     deployment: Deployment, plan: RolloutPlan | None, candidate: ServingSpec
 ) -> ServingSpec | None:
-    """At the step where it is largest; None for a plan without a baseline."""
+    """Return the spec of the baseline at the step where it is largest. None for a plan without a baseline."""
     if plan is None or not plan.has_baseline or deployment.stable_revision is None:
         return None
     stable = rendering.spec_of(deployment.stable_revision)

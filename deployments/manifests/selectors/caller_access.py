@@ -1,4 +1,4 @@
-"""Who may call a deployment, and how often, as its gateway is told."""
+"""The callers of a deployment and their limits, as its gateway is told."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def limits(deployment: Deployment, issuer: str) -> LimitRules:
 
 
 def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
-    """At most, whichever of its callers are paused. `issuer` as above."""
+    """Return the number of limit rules that are needed at most, whichever of the callers are paused. `issuer`
+    names the token issuer; empty for keys.
+    """
     rows = list(
         _open_keys(deployment, issuer).filter(
             Q(requests_per_minute__isnull=False)
@@ -47,7 +49,7 @@ def limit_rules_needed(deployment: Deployment, issuer: str) -> int:
 
 
 def limits_in_use(deployment: Deployment, issuer: str) -> list[int]:
-    """Requests a minute that callers are limited to, sorted."""
+    """Return the requests a minute that callers are limited to, sorted."""
     rows = _open_keys(deployment, issuer).filter(requests_per_minute__isnull=False)
     stated = rows.values_list("requests_per_minute", flat=True)
     return sorted({limit for limit in stated if limit is not None})
@@ -67,7 +69,7 @@ def has_pipeline_key(deployment: Deployment) -> bool:
 
 
 def published() -> list[SigningKey]:
-    """The current signing key, and those that signed a key which is still open. Sorted by key id."""
+    """Return the current signing key, and those that signed a key which is still open. Sorted by key id."""
     opened = CallerKey.objects.filter(
         signing_key=OuterRef("pk"), ended_at=None, ends_at__gt=clock.now()
     )
@@ -76,12 +78,14 @@ def published() -> list[SigningKey]:
 
 
 def jwks() -> str:
-    """All public halves, as a JWK set."""
+    """Return all public halves as a JWK set."""
     return istio_access.jwks_of([row.public_jwk for row in published()])
 
 
 def issuers() -> list[Issuer]:
-    """By the name that their tokens have: it changes with the address of the portal."""
+    """Return the issuers of signed keys, sorted by the name that their tokens have. It changes with the address
+    of the portal.
+    """
     by_name: dict[str, list[Mapping[str, str]]] = {}
     for row in published():
         by_name.setdefault(row.issuer, []).append(row.public_jwk)
@@ -89,7 +93,7 @@ def issuers() -> list[Issuer]:
 
 
 def principals(deployment: Deployment) -> list[str]:
-    """`issuer/client` of each signed key that works now, sorted: all that a gateway may let through."""
+    """Return `issuer/client` of each signed key that works now, sorted: all that a gateway may let through."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), signing_key__isnull=False
     ).select_related("consumer", "signing_key")
@@ -97,7 +101,7 @@ def principals(deployment: Deployment) -> list[str]:
 
 
 def callers_of(deployment: Deployment, issuer: str) -> Callers:
-    """`issuer` as above."""
+    """Return the callers of a deployment. `issuer` names the token issuer; empty for keys."""
     secret = caller_keys.secret_name(deployment.name)
     if not issuer:
         return Callers(secret)
@@ -105,7 +109,7 @@ def callers_of(deployment: Deployment, issuer: str) -> Callers:
 
 
 def _read_issuer(name: str) -> callers.Issuer:
-    """Also one that was removed."""
+    """Read a token issuer, even one that was removed."""
     row = TokenIssuer.objects.get(name=name)
     return callers.Issuer(
         name=row.name,
@@ -118,7 +122,7 @@ def _read_issuer(name: str) -> callers.Issuer:
 
 
 def _claim_values(deployment: Deployment, issuer: str) -> list[str]:
-    """Of each caller that may send tokens of the issuer now, sorted."""
+    """Return the claim value of each caller that may send tokens of the issuer now, sorted."""
     rows = CallerKey.objects.filter(
         deployment=deployment, ended_at=None, ends_at__gt=clock.now(), token_issuer__name=issuer
     )

@@ -41,7 +41,9 @@ def pinned(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
 
 
 def without_pins(spec: ServingSpec) -> ServingSpec:
-    """For another version: the golden requests of the day on which it is requested."""
+    """Unpin the golden requests, so that another version warms up with those of the day on which it is
+    requested.
+    """
     if not spec.triton.warm_up.golden_ids:
         return spec
     warm_up = spec.triton.warm_up.replace(golden_ids=())
@@ -49,7 +51,7 @@ def without_pins(spec: ServingSpec) -> ServingSpec:
 
 
 def samples_of(version: ModelVersion, spec: ServingSpec) -> list[WarmUpSample]:
-    """Golden requests never change, and deleted ones keep their row."""
+    """Return the samples of a warm-up. Golden requests never change, and deleted ones keep their row."""
     if not is_used(spec):
         return []
     rows = GoldenRequest.objects.filter(pk__in=spec.triton.warm_up.golden_ids).order_by("pk")

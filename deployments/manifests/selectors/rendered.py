@@ -37,8 +37,8 @@ from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 
 @dataclass(frozen=True, slots=True)
 class RenderedRevision:
-    """`additional` are the versions of multi-model serving, in the order of the spec; `files` are
-    the objects that must be in the bucket; `manifests` are all objects but the Secret.
+    """A revision with its manifests. `additional` are the versions of multi-model serving, in the order of the
+    spec; `files` are the objects that must be in the bucket; `manifests` are all objects but the Secret.
     """
 
     context: ManifestContext
@@ -60,7 +60,7 @@ class RenderedRevision:
 
     @property
     def evidence_digest(self) -> str:
-        """What a form shows before a change request exists: the manifests and the version's
+        """The digest of what a form shows before a change request exists: the manifests and the version's
         identity.
         """
         return digest_of({"manifests": self.manifests, "version": identity_of(self.version)})
@@ -70,7 +70,9 @@ class RenderedRevision:
 
 
 def identity_of(version: ModelVersion) -> list[str]:
-    """What an approval binds to: the external address of the weights, or the exact uploaded bytes."""
+    """Return the identity that an approval binds to: the external address of the weights, or the exact uploaded
+    bytes.
+    """
     if version.source_uri:
         return [version.source_uri]
     return [version.bucket, version.upload_prefix, version.sha256]
@@ -84,8 +86,8 @@ def render(
     spec: ServingSpec,
     is_baseline: bool = False,
 ) -> RenderedRevision:
-    """For a revision with or without a row. Raises Rejected for a version of multi-model serving
-    that the team does not have.
+    """Render a revision, with or without a row. Raises Rejected for a version of multi-model serving that the
+    team does not have.
     """
     additional = rendering.additional_versions(version, spec)
     files = rendering.files_for(version=version, spec=spec, additional=additional)
@@ -187,7 +189,7 @@ class RenderedDeployment:
 
     @cached_property
     def token_issuer(self) -> str:
-        """Whose tokens callers send; empty where it is open, or callers have keys."""
+        """The issuer whose tokens callers send. Empty where the address is open, or callers have keys."""
         stable = self.deployment.stable_revision
         return "" if stable is None else self.spec_of(stable).network.token_issuer
 
@@ -198,8 +200,8 @@ class RenderedDeployment:
 
     @cached_property
     def caller_policies(self) -> Sequence[Manifest]:
-        """Beside the route: who may call it, and how often. Empty where the address is open, or where the
-        policies lie beside the Gateway.
+        """The policies beside the route that say who may call it, and how often. Empty where the address is
+        open, or where the policies lie beside the Gateway.
         """
         if not self._is_closed or self.context.verifies_tokens:
             return ()
@@ -214,7 +216,9 @@ class RenderedDeployment:
 
     @cached_property
     def gateway_policies(self) -> Sequence[Manifest]:
-        """In the Gateway's namespace: who may call the route of a Gateway that verifies signed keys."""
+        """The policies in the Gateway's namespace that say who may call the route, for a Gateway that verifies
+        signed keys. Empty otherwise, and where the address is open.
+        """
         if not self._is_closed or not self.context.verifies_tokens:
             return ()
         return (
@@ -224,8 +228,8 @@ class RenderedDeployment:
 
     @cached_property
     def team_policies(self) -> Sequence[Manifest]:
-        """Of the team's address, with its route: shared with other deployments. Empty where this one does not
-        serve there.
+        """The policies and the route of the team's address, which other deployments share. Empty where this one
+        does not serve there.
         """
         is_there = self._is_closed and bool(self.backends[0].team_models)
         serves_there = self.access.serves_team_address and not self.context.verifies_tokens
@@ -249,7 +253,7 @@ class RenderedDeployment:
 
     @cached_property
     def paths(self) -> frozenset[str]:
-        """Paths as route_paths.paths_in reads them from the live route; empty without a route."""
+        """The paths as route_paths.paths_in reads them from the live route. Empty without a route."""
         return route_paths.paths_in(self.route if self.has_route else None)
 
     @property
@@ -266,7 +270,7 @@ class RenderedDeployment:
         return self._specs[revision.number]
 
     def _desired(self, revision: Revision) -> ServingSpec:
-        """The approved spec; a candidate that does not get all requests may have fewer replicas, and its
+        """Return the approved spec; a candidate that does not get all requests may have fewer replicas, and its
         baseline as many as it has.
         """
         deployment, spec = self.deployment, rendering.spec_of(revision)
@@ -278,7 +282,7 @@ class RenderedDeployment:
         return replicas.reduced(spec, count)
 
     def service_of(self, revision: Revision) -> str:
-        """The name of the Service behind the route."""
+        """Return the name of the Service behind the route."""
         spec = self.spec_of(revision)
         return http_route.service_name(self.deployment.name, revision.number, spec)
 

@@ -60,7 +60,7 @@ def context_of(deployment: Deployment) -> ManifestContext:
 
 
 def policy_in_force(policy: ServingPolicy) -> ServingPolicy:
-    """A cluster's own policy, with the portal's defaults for empty fields."""
+    """Return a cluster's own policy, with the portal's defaults for empty fields."""
     return _with_defaults(policy, default_policy())
 
 
@@ -82,8 +82,8 @@ def context_for(
     policy: ServingPolicy,
     capabilities: Capabilities,
 ) -> ManifestContext:
-    """`cluster` is fleet's row or its ClusterInfo: kind, gateway_namespace and gateway_name are
-    read.
+    """Return the context of a deployment's manifests. `cluster` is fleet's row or its ClusterInfo: kind,
+    gateway_namespace and gateway_name are read.
     """
     used = policy_in_force(policy)
     return ManifestContext(
@@ -120,14 +120,14 @@ def context_for(
 
 
 def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> ServingSpec:
-    """The spec with the replicas approved since the revision was created, or of `scale`."""
+    """Return the spec with the replicas approved since the revision was created, or of `scale`."""
     if scale is None:
         scale = revision.deployment.scale
     return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=scale)
 
 
 def stable_spec_of(deployment: Deployment) -> ServingSpec | None:
-    """As it was requested; None while nothing serves."""
+    """Return the stable revision's spec as it was requested. None while nothing serves."""
     stable = deployment.stable_revision
     return None if stable is None else serving_spec.stored(stable.spec)
 
@@ -140,7 +140,9 @@ def served_revision_for(
     additional: Sequence[ModelVersion],
     files: ServingFiles,
 ) -> ServedRevision:
-    """`additional` and `files` as `additional_versions` and `files_for` return them."""
+    """Return the input of a revision's manifests. `additional` and `files` as `additional_versions` and
+    `files_for` return them.
+    """
     return ServedRevision(
         number=number,
         model_name=version.model.name,
@@ -157,22 +159,22 @@ def served_revision_for(
 
 
 def _storage_uri(version: ModelVersion, files: ServingFiles) -> str:
-    """Triton's model repository. For a version by reference it is in the portal's bucket, if any."""
+    """Return Triton's model repository. For a version by reference it is in the portal's bucket, if any."""
     if version.source_uri and not files.prefix:
         return version.source_uri
     return f"s3://{version.bucket or settings.SLIPWAY_S3_BUCKET}/{files.prefix}"
 
 
 def additional_versions(version: ModelVersion, spec: ServingSpec) -> list[ModelVersion]:
-    """The versions of multi-model serving besides the revision's own, in the order of the spec."""
+    """Return the versions of multi-model serving besides the revision's own, in the order of the spec."""
     return versions_named(version, spec.additional_models)
 
 
 def versions_named(
     version: ModelVersion, additional_models: Sequence[AdditionalModel]
 ) -> list[ModelVersion]:
-    """The further versions of the version's team, in this order. Raises Rejected for a version that
-    the team does not have: nothing is served without it.
+    """Return the further versions of the version's team, in this order. Raises Rejected for a version that the
+    team does not have: nothing is served without it.
     """
     if not additional_models:
         return []
@@ -196,7 +198,7 @@ def versions_named(
 def _served_files(
     versions: Sequence[ModelVersion], spec: ServingSpec, files: ServingFiles
 ) -> tuple[ServedFile, ...]:
-    """The recorded files of the versions and those that the revision adds."""
+    """Return the recorded files of the versions and those that the revision adds."""
     digests = {key: hashlib.sha256(body).hexdigest() for key, body in files.objects.items()}
     roots = [files.prefix]
     if loads_versions(spec):
@@ -237,7 +239,7 @@ def _size_mib(version: ModelVersion) -> int:
 
 
 def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
-    """The cluster's server image for the engine; empty where the cluster's own preset names it."""
+    """Return the cluster's server image for the engine. Empty where the cluster's own preset names it."""
     used = policy_in_force(policy)
     if spec.engine in ONNX_ENGINES:
         return used.triton_image
@@ -256,7 +258,7 @@ def image_for(spec: ServingSpec, policy: ServingPolicy) -> str:
 def files_for(
     *, version: ModelVersion, spec: ServingSpec, additional: Sequence[ModelVersion]
 ) -> ServingFiles:
-    """The objects that must be in the bucket before the revision is pushed, besides the versions'."""
+    """Return the objects that must be in the bucket before the revision is pushed, besides the versions'."""
     return bucket_files.plan(
         team=version.model.team.slug,
         model=version.model.name,

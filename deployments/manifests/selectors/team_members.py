@@ -1,4 +1,4 @@
-"""Which deployments serve at the team's address, and which models lead to them."""
+"""The deployments that serve at the team's address, and the models that lead to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from deployments.spec.domain import serving_spec
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Of one team on one cluster, by name. `unready` have perhaps never been pushed."""
+    """The deployments that serve at a team's address on one cluster, sorted by name. `unready` may never have
+    been pushed.
+    """
 
     all: Sequence[Member]
     unready: Sequence[Deployment]
@@ -28,13 +30,15 @@ def of(*, team_id: int, cluster_id: int) -> Members:
 
 
 def ever(pks: Collection[int]) -> set[int]:
-    """Deployments with a revision that serves there, served there, or was to."""
+    """Return deployments with a revision that serves there, served there, or was to."""
     rows = Revision.objects.filter(deployment__in=pks, spec__network__team_address=True)
     return set(rows.values_list("deployment", flat=True))
 
 
 def serves_there(deployment: Deployment) -> bool:
-    """By its row alone; it needs the stable revision."""
+    """Return whether the deployment serves at the team's address, by its row alone. It needs the stable
+    revision.
+    """
     stable = deployment.stable_revision
     is_there = stable is not None and stable.spec.get("network", {}).get("team_address")
     return bool(is_there) and not (deployment.is_retiring or deployment.is_stopped)

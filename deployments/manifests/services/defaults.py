@@ -41,7 +41,7 @@ def complete_spec(
 def autoscaled_in_place(
     spec: ServingSpec, serving: ServingPolicy, capabilities: Capabilities
 ) -> ServingSpec:
-    """A running spec with other replicas, and an autoscaler that can take over its pods."""
+    """Return a running spec with other replicas, and an autoscaler that can take over its pods."""
     return _autoscaled(spec, serving, capabilities, is_in_place=True)
 
 
@@ -57,7 +57,7 @@ def _autoscaled(
 
 
 def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> ServingSpec:
-    """The spec of the version `now` for `then`, without the values that came from `now`."""
+    """Return the spec of the version `now` for `then`, without the values that came from `now`."""
     spec = golden_warm_up.without_pins(spec)
     llm = spec.llm
     stated = _size_of(now)
@@ -74,8 +74,8 @@ def for_another(spec: ServingSpec, *, then: ModelVersion, now: ModelVersion) -> 
 
 
 def _with_weights(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
-    """Unchanged for an uploaded version that is not a language model, and for an engine that cannot load
-    the weights: preflight refuses that with an explanation.
+    """Fill in the weights of the version. The spec is unchanged for an uploaded version that is not a language
+    model, and for an engine that cannot load the weights: preflight refuses that with an explanation.
     """
     llm = spec.llm
     if llm is None:
@@ -120,7 +120,9 @@ def _size_of(version: ModelVersion) -> DeclaredSize:
 
 
 def _require_same(llm: Llm, own: Mapping[str, str], message: str) -> None:
-    """`own` are the values of the version by path."""
+    """Require that weights named in the request are those of the version. `own` are its values by path. Raises
+    Rejected.
+    """
     requested = {"llm.hugging_face_id": llm.hugging_face_id, "llm.artifact": llm.artifact}
     problems = {name: message for name, value in requested.items() if value and value != own[name]}
     if problems:

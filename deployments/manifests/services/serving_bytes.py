@@ -30,7 +30,9 @@ _THREADS: Final = 8
 
 
 class NotAsApproved(ClusterError):
-    """Nothing may start from these bytes; only restoring the bucket helps."""
+    """An error of bytes that differ from the approved ones. Nothing may start from them; only restoring the
+    bucket helps.
+    """
 
 
 def describe_problem(differences: list[str]) -> str:
@@ -56,7 +58,7 @@ class Bucket:
                 self._listed |= dict(zip(missing, pool.map(self._list, missing), strict=True))
 
     def newest(self, prefix: str) -> list[StoredObject]:
-        """Raises ArtifactError."""
+        """Return the newest objects below the prefix, listed once. Raises ArtifactError."""
         if prefix not in self._listed:
             self._listed[prefix] = self._list(prefix)
         listed = self._listed[prefix]
@@ -87,7 +89,9 @@ def compare_revision(rendered: RenderedRevision, bucket: Bucket, *, is_laid_out:
 
 
 def compare_version(version: ModelVersion, bucket: Bucket) -> list[str]:
-    """Configurations that revisions add beside the version are not part of its record."""
+    """Compare the version's objects with its record. Configurations that revisions add beside the version are
+    not part of it.
+    """
     if version.source_uri:
         return []
     recorded = serving_objects.from_json(version.laid_out)

@@ -15,7 +15,7 @@ class ManifestText:
 
 
 def manifests_of_text(text: str) -> ManifestText | None:
-    """None when there are none. `text` is YAML documents that the portal itself wrote."""
+    """Prepare manifests for a page. `text` is YAML documents that the portal itself wrote. None if it is empty."""
     if not text:
         return None
     kinds = [

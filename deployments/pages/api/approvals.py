@@ -93,7 +93,7 @@ class ApprovalsView(APIView):
 
 
 def _waiting(user: User) -> Iterator[Waiting]:
-    """All of them, with what they are sorted and filtered by."""
+    """Yield all requests that wait for the user, with what they are sorted and filtered by."""
     for pk, pipeline, team, at in changes.ages_of(changes.waiting_for(user)):
         yield Waiting("pipeline" if pipeline else "deployment", pk, team, at)
     for pk, team, at in batch.list_waiting_for(user).values_list("pk", "team__slug", "created_at"):

@@ -20,8 +20,8 @@ _NEWEST: Final = 100
 def list_marks(
     deployments: Collection[tuple[str, str]], start: datetime, end: datetime
 ) -> list[ChangeMark]:
-    """Of deployments by team and name: changes that were applied, and rollouts that ended, in [start, end).
-    With several deployments each text names its own. At most the newest 100 of each.
+    """List the changes that were applied and the rollouts that ended in [start, end), at most the newest 100 of
+    each. `deployments` are pairs of team and name; with several, each text names its own.
     """
     if not deployments:
         return []
@@ -53,7 +53,9 @@ def _changes(of_named: Q, start: datetime, end: datetime) -> list[tuple[datetime
 
 
 def _text_of(change: ChangeRequest) -> str:
-    """Empty for one that changes no cost: a promotion is marked where the rollout ends."""
+    """Describe a change for its mark. Empty for one that changes no cost: a promotion is marked where the
+    rollout ends.
+    """
     number = change.revision.number if change.revision else 0
     if change.kind == ChangeKind.SCALE:
         return _describe_scale(change, number)

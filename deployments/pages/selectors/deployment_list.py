@@ -32,7 +32,7 @@ def list_deployments(
     state: str = "",
     cluster: str = "",
 ) -> QuerySet[Deployment]:
-    """Live deployments the actor may see. `q` matches their names and the names of their models."""
+    """List live deployments the actor may see. `q` matches their names and the names of their models."""
     rows = visible_rows(actor=actor, team_slug=team_slug)
     if q:
         serves = Revision.objects.filter(
@@ -47,7 +47,7 @@ def list_deployments(
 
 
 def visible_rows(*, actor: Actor, team_slug: str | None) -> QuerySet[Deployment]:
-    """Deployments with everything a row shows. `changed_at` is its newest event's time."""
+    """Return deployments with everything a row shows. `changed_at` is its newest event's time."""
     rows = Deployment.objects.filter(team__in=policy.visible_teams(actor), is_retired=False)
     if team_slug:
         rows = rows.filter(team__slug=team_slug)
@@ -57,7 +57,7 @@ def visible_rows(*, actor: Actor, team_slug: str | None) -> QuerySet[Deployment]
 
 
 def _with_what_rows_show(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
-    """Pages ask for it every few seconds: of each table only the columns that they read."""
+    """Read what rows show. Pages ask for it every few seconds: of each table only the columns that they read."""
     labels = Revision.objects.select_related("version__model").order_by()
     labels = labels.only("number", "version__number", "version__model__name")
     open_rollouts = Rollout.objects.filter(phase__in=deployments.OPEN_PHASES)

@@ -36,7 +36,9 @@ class Row:
 
 
 def build_rows(page: Sequence[Deployment]) -> list[Row]:
-    """`page` is annotated with changed_at, see deployment_list.visible_rows."""
+    """Build the rows of a page of deployments. `page` is annotated with changed_at, see
+    deployment_list.visible_rows.
+    """
     figures = statistics.figures_of(page)
     allocated = current.allocated_to(
         [key for deployment in page for key in statistics.workload_keys(deployment)]
@@ -84,7 +86,9 @@ def _serves(deployment: Deployment) -> str:
 
 
 def _state_of(deployment: Deployment) -> tuple[str, str]:
-    """An open rollout replaces the state, unless the deployment is degraded or pending."""
+    """Return the state to show. An open rollout replaces the state, unless the deployment is degraded or
+    pending.
+    """
     if deployments.is_stopping(deployment):
         return "stopping", ""
     rollouts = getattr(deployment, "open_rollouts", [])

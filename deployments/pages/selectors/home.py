@@ -21,7 +21,7 @@ _MOST, _MOST_EVENTS = 10, 16
 
 
 def deployments_to_watch(*, actor: User, team_slug: str, limit: int) -> list[Deployment]:
-    """The first live deployments: degraded, then progressing, then by name."""
+    """Return the first live deployments: degraded, then progressing, then by name."""
     rows = deployment_list.visible_rows(actor=actor, team_slug=team_slug)
     urgency = Case(
         When(state=DeploymentState.DEGRADED, then=0),
@@ -49,7 +49,7 @@ def has_versions(*, actor: User, team_slug: str) -> bool:
 
 
 def recent_events(*, actor: User, team_slug: str) -> list[DeploymentEvent]:
-    """The newest actions and results; the timeline has every intermediate step."""
+    """Return the newest actions and results; the timeline has every intermediate step."""
     team = policy.visible_teams(actor).filter(slug=team_slug)
     rows = (
         DeploymentEvent.objects.filter(deployment__team__in=team.values("pk"))

@@ -1,4 +1,4 @@
-"""Which names of the ledger have a page: the demo's past is also of deployments and models that never were."""
+"""The names of the ledger that have a page: the demo's past is also of deployments and models that never were."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Names = Collection[tuple[str, str]]
 
 
 def existing_deployments(names: Names) -> set[tuple[str, str]]:
-    """Of these teams and names."""
+    """Return those of the deployments, given by team and name, that exist."""
     named = _any_of(names, "team__slug", "name")
     return set(Deployment.objects.filter(named).values_list("team__slug", "name").order_by())
 
 
 def existing_models(names: Names) -> set[tuple[str, str]]:
-    """Of these teams and names."""
+    """Return those of the models, given by team and name, that exist."""
     named = _any_of(names, "team__slug", "name")
     return set(Model.objects.filter(named).values_list("team__slug", "name").order_by())
 

@@ -112,7 +112,7 @@ def _count(rows: QuerySet[Any], shown: Sized) -> int:
 
 
 def _by_age(*rows: Iterable[ChangeItem | BatchItem]) -> list[ChangeItem | BatchItem]:
-    """The oldest first."""
+    """Sort the items, the oldest first."""
     return sorted(chain.from_iterable(rows), key=lambda row: row.requested_at)
 
 
@@ -199,7 +199,7 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
 
 
 def _plan_context(change: ChangeRequest) -> dict[str, Any]:
-    """The steps, and what the watch after them costs."""
+    """Return the steps, and what the watch after them costs."""
     if change.deployment is None or not change.steps:
         return {"steps": []}
     plan = plans.plan_of(change)
@@ -220,7 +220,9 @@ def _plan_context(change: ChangeRequest) -> dict[str, Any]:
 
 
 def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
-    """For a decided request: the evidence shown at the decision, and what changed since."""
+    """Return the context of a request's evidence. Once decided: as it was shown at the decision, and what
+    changed since.
+    """
     kept = shown_evidence.kept(change)
     shown = kept or shown_evidence.of(change)
     metadata = version_metadata.flatten(shown.metadata).items()

@@ -67,13 +67,13 @@ def _new_form(deployment: Deployment, data: QueryDict | None = None) -> NewKeyFo
 
 
 def _issuer_of(deployment: Deployment) -> str:
-    """Whose tokens it takes; empty where it takes keys, or is open."""
+    """Return the issuer whose tokens the deployment takes. Empty where it takes keys, or is open."""
     spec = deployments.spec_of_stable(deployment)
     return "" if spec is None else spec.network.token_issuer
 
 
 def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey | NewKey:
-    """A new key where it was rotated. Raises DomainError."""
+    """Change a key as the form says. Return a new key where it was rotated. Raises DomainError."""
     data = form.cleaned_data
     key: dict[str, Any] = {
         "actor": user,
@@ -88,7 +88,7 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
 
 
 def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
-    """What the gateway does not follow, or why that is not known."""
+    """Return the policies that the gateway does not follow, or why they are not known."""
     if deployment.is_retired:
         return [], ""
     try:
@@ -103,7 +103,7 @@ def _limit_of(row: CallerKey) -> str:
 
 
 def _keys_url(user: User, deployment: Deployment) -> str:
-    """The form that has callers need a key, with the version that serves; empty for who may not send it."""
+    """Return the form that has callers need a key, with the version that serves. Empty for who may not send it."""
     stable = deployment.stable_revision
     may_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
     if stable is None or deployment.is_retired or deployment.is_stopped or not may_request:

@@ -25,7 +25,7 @@ _CHARTED = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CostTile:
-    """`unit_price`: shown instead of an amount."""
+    """A tile with a cost. `unit_price` is shown instead of an amount."""
 
     title: str
     amount: Decimal | None
@@ -87,8 +87,8 @@ def describe_gpus(count: Decimal) -> str:
 
 
 def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
-    """Per million tokens where tokens were counted, else per thousand inferences. Not known while a price is
-    missing.
+    """Return the tile of the unit price: per million tokens where tokens were counted, else per thousand
+    inferences. Not known while a price is missing.
     """
     tokens = sum(row.tokens or 0 for row in rows)
     if any(row.has_unpriced_hours for row in rows):

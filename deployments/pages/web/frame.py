@@ -74,7 +74,7 @@ def show(
     is_final: bool = False,
     status: int = 200,
 ) -> HttpResponse:
-    """The page with the tab's body from `_<tab>.html`, or the part that htmx requested."""
+    """Return the page with the tab's body from `_<tab>.html`, or the part that htmx requested."""
     body = f"pages/_{tab.replace('-', '_')}.html"
     whole = {
         **head_of(user, deployment),
@@ -122,14 +122,14 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
 
 
 def _poll_seconds(deployment: Deployment, *, is_busy: bool) -> int:
-    """Seconds until the header polls again: short while something changes."""
+    """Return the seconds until the header polls again: short while something changes."""
     is_ending = deployments.is_stopping(deployment) or deployment.is_retiring
     is_steady = deployment.state in _STEADY and not is_busy and not is_ending
     return _STEADY_SECONDS if is_steady else _MOVING_SECONDS
 
 
 def _typical_start(deployment: Deployment) -> str:
-    """While a revision starts: how long that usually takes."""
+    """Describe how long a start usually takes, while a revision starts. Empty otherwise."""
     if deployment.is_stopped or deployment.is_retiring or deployment.is_retired:
         return ""
     revision = next(
@@ -159,7 +159,7 @@ def rollout_tone(rollout: Rollout) -> str:
 
 
 def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
-    """The actions that are possible now. Services refuse others."""
+    """Return the actions that are possible now. Services refuse others."""
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
     args = (deployment.team.slug, deployment.name)

@@ -164,7 +164,7 @@ def _file(version: ModelVersion) -> dict[str, Any]:
 
 
 def _files(version: ModelVersion) -> dict[str, str]:
-    """By path the beginning of the SHA-256; before the verification the size."""
+    """Map the path of each file to the beginning of its SHA-256, or to its size before the verification."""
     return {
         file.path: file.sha256[:16] or f"{file.size_bytes:,} bytes" for file in version.files.all()
     }

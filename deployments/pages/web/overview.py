@@ -47,7 +47,7 @@ class MultiModelRow:
 
 @dataclass(frozen=True, slots=True)
 class TrafficCharts:
-    """None without measurements."""
+    """The charts of a deployment's traffic. None for a chart without measurements."""
 
     requests: Chart | None
     latency: Chart | None
@@ -69,7 +69,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
 
 
 def figures_of(deployment: Deployment) -> dict[str, Any]:
-    """What the tiles show, which are polled without the charts."""
+    """Return the context of the tiles, which are polled without the charts."""
     revisions = deployments.revisions_of(deployment)
     return {
         "revisions": revisions,
@@ -101,7 +101,7 @@ def _charts_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> d
 def multi_model_rows(
     deployment: Deployment, revisions: Sequence[RevisionStatus]
 ) -> list[MultiModelRow]:
-    """Additional models at this address, with the revisions that serve them."""
+    """Return additional models at this address, with the revisions that serve them."""
     by_label: dict[str, list[str]] = {}
     for revision in revisions:
         for model in revision.spec.additional_models:
@@ -134,7 +134,7 @@ def traffic_charts(
 
 
 def _split(stats: ServingStats) -> list[Part]:
-    """The parts of the mean request's time; empty without requests."""
+    """Return the parts of the mean request's time. Empty without requests."""
     named = _split_of_text(stats, stats.language) if stats.language else _split_of_triton(stats)
     known = [(name, value, tone) for name, value, tone in named if value is not None]
     whole = sum(value for _, value, _ in known)
@@ -156,8 +156,8 @@ def _split_of_triton(stats: ServingStats) -> list[tuple[str, float | None, str]]
 def _split_of_text(
     stats: ServingStats, language: LanguageStats
 ) -> list[tuple[str, float | None, str]]:
-    """The time to the first token includes the queue. Each mean is over other requests while some
-    run, so a difference may be below zero.
+    """Split the mean request's time by tokens. The time to the first token includes the queue. Each mean is
+    over other requests while some run, so a difference may be below zero, which is shown as 0.
     """
     whole, first, queue = stats.mean_latency_ms, language.time_to_first_token_ms, stats.queue_ms
     if whole is None or first is None or queue is None:

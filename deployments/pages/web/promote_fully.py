@@ -19,7 +19,7 @@ from portal.ui.access import people_only
 @require_GET
 @people_only
 def confirm(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    """The form posts to the rollout with the evidence shown here."""
+    """Show what a full promotion moves. The form posts to the rollout with the evidence shown here."""
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     rollout = rollouts.current(deployment)
     if rollout is None:

@@ -234,7 +234,7 @@ def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
 
 
 def _describe_skipped(view: RolloutView) -> str:
-    """The consequence of a full promotion, including incomplete evidence."""
+    """Return the consequence of a full promotion, including incomplete evidence."""
     if view.rollout.phase != RolloutPhase.RUNNING or view.is_promotable:
         return "Skips the remaining steps. "
     why = view.promotable_reason.rstrip(".") or "no evidence yet"
@@ -270,7 +270,7 @@ def _describe_direct(phase: RolloutPhase) -> str:
 
 
 def _changed_lines(change: ChangeRequest | None) -> list[FieldLine]:
-    """The changed lines of the request, while there is a stable revision to compare with."""
+    """Return the changed lines of the request, while there is a stable revision to compare with."""
     diff = field_diff.of(change) if change else None
     if diff is None or not diff.has_before:
         return []

@@ -44,7 +44,9 @@ def stop(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse
 def _stop(
     request: HttpRequest, user: User, form: StopForm, deployment: Deployment
 ) -> HttpResponse | None:
-    """None if the service refused; the form has the reason."""
+    """Stop the deployment, or request it where that needs approval. None if the service refused; the form has
+    the reason.
+    """
     if stopping.needs_approval(deployment):
         change = form.run(
             lambda: requests.request_stop(

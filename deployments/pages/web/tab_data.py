@@ -74,7 +74,7 @@ def _history_row(revision: Revision, role: RevisionRole) -> HistoryRow:
 
 
 def text_of(revision: Revision) -> str:
-    """The version and spec of a revision as YAML."""
+    """Return the version and spec of a revision as YAML."""
     version = revision.version
     return to_yaml(
         [
@@ -101,7 +101,7 @@ def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
 
 
 def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
-    """The requested pod, by default the first. The service refuses unknown names."""
+    """Return the requested pod, by default the first. The service refuses unknown names."""
     pods = live_objects.pods_of(deployment)
     number = int(lines) if lines.isdecimal() and int(lines) in LINE_CHOICES else LINE_CHOICES[0]
     return LogChoice(pods, pod or (pods[0].name if pods else ""), number)

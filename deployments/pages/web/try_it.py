@@ -22,7 +22,7 @@ from portal.ui.access import people_only
 
 
 class TryForm(BodyForm):
-    """`target` is shown only while there are two revisions."""
+    """The form of a trial request. `target` is shown only while there are two revisions."""
 
     def __init__(self, deployment: Deployment, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

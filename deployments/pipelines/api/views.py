@@ -165,7 +165,7 @@ def _draft(request: Request, body: dict[str, Any]) -> PipelineDraft:
 
 
 def _spec(request: Request) -> dict[str, Any]:
-    """Unread: the domain refuses unknown fields, for example a chain of answers."""
+    """Return the spec as it was sent. The domain refuses unknown fields, for example a chain of answers."""
     body = dict(request.data)
     return {name: body[name] for name in _SPEC if name in body}
 

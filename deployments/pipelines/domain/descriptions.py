@@ -1,4 +1,4 @@
-"""Describes pipelines and changes of them for people."""
+"""Descriptions of pipelines and changes of them for people."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def opens_address(kind: PipelineChangeKind) -> bool:
 
 
 def consequence(kind: PipelineChangeKind) -> str:
-    """What approving does."""
+    """Describe what approving does."""
     opens = f" {catalogue.UNCHECKED.description}" if opens_address(kind) else ""
     return f"{_CONSEQUENCES[kind]}{opens}"
 
 
 def reached_through(names: Sequence[str]) -> str:
-    """A sentence; empty where no deployment needs a key."""
+    """Return a sentence. Empty where no deployment needs a key."""
     if not names:
         return ""
     *others, last = names
@@ -59,7 +59,7 @@ def reached_through(names: Sequence[str]) -> str:
 
 
 def fields_of(spec: PipelineSpec) -> dict[str, str]:
-    """Each node with its steps, for comparison with another spec."""
+    """Return the nodes with their steps, and the replicas, for comparison with another spec."""
     nodes = {
         node.name: f"{node.kind.value}: {', '.join(_describe(node, step) for step in node.steps)}"
         for node in spec.nodes
@@ -69,7 +69,7 @@ def fields_of(spec: PipelineSpec) -> dict[str, str]:
 
 
 def step_note(node: PipelineNode, step: PipelineStep) -> str:
-    """When or how often the step is called; empty where it always is."""
+    """Say when or how often the step is called. Empty where it always is."""
     if step.weight is not None:
         return f"{step.weight}% of requests"
     if node.kind == NodeKind.SWITCH and step.condition in ("", ANYTHING):

@@ -35,7 +35,9 @@ _TIMEOUT_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphContext:
-    """`gateway_url` is the base of every deployment's address; pods of the cluster must reach it."""
+    """The input of a pipeline's manifests. `gateway_url` is the base of every deployment's address; pods of the
+    cluster must reach it.
+    """
 
     team: str
     namespace: str
@@ -49,13 +51,13 @@ class GraphContext:
 def manifests(
     context: GraphContext, spec: PipelineSpec, paths: Mapping[str, str]
 ) -> tuple[Manifest, Manifest]:
-    """The graph, then its route. `paths`: the path below the address of each deployment."""
+    """Return the graph, then its route. `paths`: the path below the address of each deployment."""
     return inference_graph(context, spec, paths), http_route(context)
 
 
 def key_filter(context: GraphContext) -> Manifest:
-    """Puts the pipeline's key on each request. What a caller sends in that header is overwritten: it would
-    reach the deployments.
+    """Return the filter that puts the pipeline's key on each request. What a caller sends in that header is
+    overwritten: it would reach the deployments.
     """
     return {
         "apiVersion": caller_keys.API_VERSION,
@@ -76,7 +78,7 @@ def secret_name(pipeline: str) -> str:
 
 
 def secret(context: GraphContext, key: str) -> Manifest:
-    """Applied only, never shown or committed."""
+    """Return the Secret with the pipeline's key. It is only applied, never shown or committed."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -116,8 +118,8 @@ def inference_graph(
 
 
 def http_route(context: GraphContext, *, has_key: bool = False) -> Manifest:
-    """The portal's own, as a deployment's route: KServe creates no entry from outside. `has_key`: with the filter
-    of `key_filter`.
+    """Return the route. It is the portal's own, as a deployment's: KServe creates no entry from outside.
+    `has_key`: with the filter of `key_filter`.
     """
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
     filters: list[dict[str, Any]] = [{"type": "URLRewrite", "urlRewrite": rewrite}]

@@ -1,4 +1,4 @@
-"""What a pipeline's row keeps of what was last observed of it."""
+"""The last observed state of a pipeline, as its row keeps it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
+    """A condition of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
 
     type: str
     status: str
@@ -19,7 +19,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPipeline:
-    """`reverted` is the last drift that was reverted."""
+    """The observed state of a pipeline. `reverted` is the last drift that was reverted."""
 
     conditions: tuple[Condition, ...] = ()
     reverted: str = ""
@@ -29,7 +29,7 @@ class ObservedPipeline:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ObservedPipeline:
-        """Without anything before the first observation."""
+        """Read the column. Before the first observation there are no conditions."""
         if not raw:
             return cls()
         return cls(tuple(Condition(**row) for row in raw["conditions"]), raw["reverted"])

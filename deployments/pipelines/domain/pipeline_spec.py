@@ -1,4 +1,4 @@
-"""What a pipeline is: nodes whose steps call deployments, or further nodes, behind one address.
+"""The spec of a pipeline: nodes whose steps call deployments, or further nodes, behind one address.
 
 Every step of a pipeline is sent the client's own request. KServe could also send one step's answer
 to the next, but an answer of the v2 protocol says "outputs" where a request must say "inputs", and
@@ -37,7 +37,7 @@ class NodeKind(StrEnum):
 
 
 class PipelineStep(Definition):
-    """Sends the request to one deployment, or to the node of that name."""
+    """A step, which sends the request to one deployment, or to the node of that name."""
 
     name: Annotated[
         str,
@@ -94,7 +94,7 @@ class PipelineNode(Definition):
 
 
 class PipelineSpec(Definition):
-    """Replicas are those of KServe's router, which needs no GPU."""
+    """The spec of a pipeline. Replicas are those of KServe's router, which needs no GPU."""
 
     schema_version: Annotated[
         int,
@@ -120,12 +120,12 @@ class PipelineSpec(Definition):
 
     @property
     def deployments(self) -> tuple[str, ...]:
-        """Each once, in the order in which they are named."""
+        """The deployments that steps call, each once, in the order in which they are named."""
         named = (step.deployment for node in self.nodes for step in node.steps)
         return tuple(dict.fromkeys(name for name in named if name))
 
     def first_deployment(self) -> str:
-        """A deployment that a request may reach; the first one named on the way from the root."""
+        """Return a deployment that a request may reach; the first one named on the way from the root."""
         return next(self._deployments_of(self.root))
 
     def _deployments_of(self, node: PipelineNode) -> Iterator[str]:
@@ -140,7 +140,7 @@ class PipelineSpec(Definition):
 
 
 def from_json(data: Any) -> PipelineSpec:
-    """Raises Rejected with every fault of form by dotted path; `rules` checks the rest."""
+    """Parse a spec. Raises Rejected with every fault of form by dotted path; `rules` checks the rest."""
     try:
         return PipelineSpec.from_json(data)
     except Rejected as error:

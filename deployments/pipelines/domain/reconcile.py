@@ -1,4 +1,4 @@
-"""What an observed pipeline means, and the one effect to have next: pure.
+"""The meaning of an observed pipeline, and the one effect to have next. Pure functions.
 
 KServe sets Ready on a graph as soon as its Deployment has an Available condition, whatever its
 status; so the Deployment itself is read too.
@@ -55,8 +55,9 @@ def decide(
     key_filter: Manifest | None = None,
     waits: bool = False,
 ) -> Act:
-    """`graph` None: remove the pipeline. The route is removed before its backend. `key_filter` None: it calls
-    no deployment that needs a key; `waits`: one of them does not accept the pipeline's key yet.
+    """Decide the next act. `graph` None means remove the pipeline; the route is removed before its backend.
+    `key_filter` None means the pipeline calls no deployment that needs a key; `waits`: one of them does not
+    accept the pipeline's key yet.
     """
     if graph is None:
         return _removal(live)
@@ -91,7 +92,7 @@ def differs(desired: Manifest, live: Json | None) -> bool:
 
 
 def edits(desired: Manifest, live: Json | None) -> list[str]:
-    """Fields of the spec that someone changed; empty without a live object."""
+    """Return the fields of the spec that someone changed. Empty without a live object."""
     if live is None:
         return []
     before, after = _owned(desired)["spec"], _project(desired, live).get("spec", {})
@@ -110,7 +111,7 @@ def _project(desired: Manifest, live: Json) -> dict[str, Any]:
 
 
 def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
-    """`failing`: why deployments behind it do not answer now."""
+    """Judge the state of the pipeline. `failing` says why deployments behind it do not answer now."""
     trouble = _router_trouble(live) or _route_trouble(live)
     if trouble:
         if is_late:
@@ -124,7 +125,7 @@ def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
 
 
 def conditions_of(live: Live) -> tuple[Condition, ...]:
-    """Conditions of the graph, then of its Deployment."""
+    """Return the conditions of the graph, then of its Deployment."""
     conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
     if available:

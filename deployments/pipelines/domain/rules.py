@@ -1,4 +1,4 @@
-"""Which pipelines can answer: rules of form, and of the deployments that the steps name."""
+"""Rules for pipelines that can answer: of form, and of the deployments that the steps name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Member:
 
 
 def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:
-    """Raises Rejected with every fault by path: nodes.0.steps.1.weight."""
+    """Check a spec against its deployments. Raises Rejected with the faults by path, such as
+    nodes.0.steps.1.weight: all of form, else all of the graph, of the deployments or of their requests.
+    """
     faults = (
         dict(_form_faults(spec))
         or dict(_graph_faults(spec))
@@ -135,7 +137,9 @@ def _condition_faults(node: PipelineNode, index: int, path: str) -> Faults:
 
 
 def _condition_problem(condition: str) -> str | None:
-    """GJSON accepts any text and matches nothing when it is wrong, so certain mistakes are refused."""
+    """Say what is wrong with a condition. GJSON accepts any text and matches nothing when it is wrong, so
+    certain mistakes are refused.
+    """
     if not condition.isprintable():
         return "Write it on one line."
     opened: list[str] = []
@@ -202,7 +206,7 @@ def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
 
 
 def _request_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
-    """All steps of a node get the same body, so all must accept it; a switch sends it to one only."""
+    """Yield the nodes whose steps do not all accept the same body. A switch sends it to one only."""
     for place, node in enumerate(spec.nodes):
         if node.kind == NodeKind.SWITCH:
             continue
@@ -222,7 +226,7 @@ def _below(spec: PipelineSpec, node: PipelineNode) -> Iterator[str]:
 
 
 def _difference(member: Member, other: Member) -> str:
-    """Why no single request suits both; empty when one does, or when that is not known."""
+    """Say why no single request suits both. Empty when one does, or when that is not known."""
     if _protocol(member) != _protocol(other):
         return (
             f"{member.name} is called at {member.path} and {other.name} at {other.path}. They need "

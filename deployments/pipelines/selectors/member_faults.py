@@ -1,4 +1,4 @@
-"""Why deployments of a pipeline do not answer now."""
+"""The reasons for which deployments of a pipeline do not answer now."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def list_visible_to(
 
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Pipeline:
-    """The live pipeline of that name, else the one retired last. Raises NotFound for strangers."""
+    """Return the live pipeline of that name, else the one retired last. Raises NotFound for strangers."""
     rows = list_visible_to(actor, team_slug=team_slug, with_retired=True).filter(name=name)
     pipeline = rows.order_by("is_retired", "-id").first()
     if pipeline is None:
@@ -61,7 +61,9 @@ def get_visible_by_id(*, actor: Actor, pipeline_id: int) -> Pipeline:
 
 
 def url_of(pipeline: Pipeline) -> str:
-    """Where clients send requests: the whole address, whichever deployments its steps call."""
+    """Return the address to which clients send requests. It is the whole address, whichever deployments the
+    steps call.
+    """
     return f"{pipeline.cluster.gateway_url}/{pipeline.namespace}/{pipeline.name}"
 
 
@@ -70,7 +72,7 @@ def spec_of(pipeline: Pipeline) -> PipelineSpec | None:
 
 
 def requested_spec(change: ChangeRequest) -> PipelineSpec | None:
-    """None for a request that removes."""
+    """Return the spec of a request. None for a request that removes the pipeline."""
     return PipelineSpec.from_json(change.pipeline_spec) if change.pipeline_spec else None
 
 
@@ -82,8 +84,8 @@ def offer_for(capabilities: Capabilities) -> Offer:
 def members_of(
     *, team: Team, cluster_id: int, environment: str, names: Collection[str] | None = None
 ) -> dict[str, Member]:
-    """The live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline cannot
-    call one.
+    """Return the live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline
+    cannot call one.
     """
     rows = _live(team).filter(cluster_id=cluster_id)
     if names is not None:
@@ -127,7 +129,9 @@ def reasons(*, team: Team) -> Mapping[tuple[int, str], Mapping[str, str]]:
 
 
 def callable_names(*, team: Team) -> Mapping[tuple[int, str], tuple[str, ...]]:
-    """What a pipeline can call, in order, by cluster and environment; without what it can call nothing of."""
+    """Map cluster and environment to the names of the deployments that a pipeline can call there, in order.
+    Places without any are left out.
+    """
     names = {
         place: tuple(name for name, why_not in answers.items() if not why_not)
         for place, answers in reasons(team=team).items()
@@ -162,7 +166,7 @@ def _why_not(row: Deployment, environment: str) -> str:
 
 
 def why_closed(row: Deployment, access: AccessKind) -> str:
-    """Why a pipeline cannot call the deployment with this access; empty where it can."""
+    """Say why a pipeline cannot call the deployment with this access. Empty where it can."""
     if access.opens_to_everyone:
         return ""
     offer = Capabilities.from_json(row.cluster.capabilities).offers("protected-pipeline")
@@ -212,7 +216,7 @@ def _access_of(revision: Revision | None) -> AccessKind:
 
 
 def using(deployment: Deployment) -> list[Pipeline]:
-    """Live pipelines that call the deployment, or would once their open request is approved."""
+    """Return live pipelines that call the deployment, or would once their open request is approved."""
     rows = Pipeline.objects.filter(
         team=deployment.team_id, cluster=deployment.cluster_id, is_retired=False, is_retiring=False
     ).select_related("team")
@@ -245,8 +249,8 @@ def context_of(pipeline: Pipeline) -> GraphContext:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPipeline:
-    """`manifests` are the graph, the filter with its key if it needs one, and its route; empty while a deployment
-    that it calls is missing.
+    """A pipeline with its manifests. `manifests` are the graph, the filter with its key if it needs one, and
+    its route; empty while a deployment that it calls is missing.
     """
 
     spec: PipelineSpec

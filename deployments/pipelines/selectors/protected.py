@@ -33,7 +33,7 @@ def is_opening(change: ChangeRequest) -> bool:
 
 
 def consequence(change: ChangeRequest) -> str:
-    """A sentence for approvers; empty where no deployment is opened."""
+    """Return a sentence for approvers. Empty where no deployment is opened."""
     spec = pipelines.requested_spec(change)
     names = list_called(pipeline_of(change), spec) if spec is not None else []
     return descriptions.reached_through(names)

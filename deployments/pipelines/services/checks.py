@@ -43,7 +43,9 @@ _SOUND_SPLITTER: Final = (0, 20)
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """`fields` says where: nodes.0.steps.1.weight. `yaml` is empty after a refusal."""
+    """The checks of a pipeline. `fields` has the problems by path, such as nodes.0.steps.1.weight. `yaml` is
+    empty after a refusal.
+    """
 
     checks: tuple[Check, ...]
     fields: Mapping[str, str]
@@ -55,7 +57,7 @@ class Examined:
 
 
 def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
-    """`pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
+    """Run all checks. `pipeline` may be an unsaved row. The cluster dry-runs only what passed the other checks."""
     spec = rendered.spec
     checks = [*_of_environment(pipeline, spec), _of_cluster(pipeline), *_of_pod_security(pipeline)]
     checks.append(_of_name(pipeline))
@@ -75,12 +77,12 @@ def examine(pipeline: Pipeline, rendered: RenderedPipeline) -> Examined:
 
 
 def require_ok(examined: Examined) -> None:
-    """Raises Invalid with every refusal and its fix."""
+    """Require that no check refuses. Raises Invalid with every refusal and its fix."""
     require_all(examined.checks, examined.fields)
 
 
 def require_all(checks: Sequence[Check], fields: Mapping[str, str] | None = None) -> None:
-    """Raises Invalid with every refusal and its fix."""
+    """Require that no check refuses. Raises Invalid with every refusal and its fix."""
     if refusals := [check for check in checks if check.is_refusal]:
         problems = (f"{check.name}: {check.detail} {check.fix}".strip() for check in refusals)
         raise Invalid(" ".join(problems), fields=fields or _fields_of(checks))
@@ -104,7 +106,9 @@ def _of_keys(rendered: RenderedPipeline) -> list[Check]:
 
 
 def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
-    """Of one that does not run: what runs already goes on, whatever the rules say now."""
+    """Check the rules of the environment: the place of a new pipeline, and the open address of one that does
+    not run or newly calls protected deployments. What runs already goes on, whatever the rules say now.
+    """
     is_new = not pipeline.desired_generation
     checks: list[Check] = []
     if is_new:
@@ -123,7 +127,7 @@ def _of_environment(pipeline: Pipeline, spec: PipelineSpec) -> list[Check]:
 
 
 def _of_pod_security(pipeline: Pipeline) -> list[Check]:
-    """KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
+    """Check Pod Security: KServe's router has no seccomp profile (as of 0.20), and nothing of a graph sets one."""
     used = rendering.policy_in_force(rendering.policy_of(pipeline))
     is_refused = used.pod_security in ("", serving_policy.RESTRICTED)
     if pipeline.cluster.kind == rendering.LOCAL or not is_refused:
@@ -146,7 +150,7 @@ def _of_cluster(pipeline: Pipeline) -> Check:
 
 
 def _of_name(pipeline: Pipeline) -> Check:
-    """A deployment of the same name would have the same address, so both share one set of names."""
+    """Check the name. A deployment of the same name would have the same address, so both share one set of names."""
     problem = kubernetes_names.problem_with(pipeline.name, namespace=pipeline.namespace)
     if problem:
         return Check(NAME, ok=False, detail=problem.replace("the deployment", "the pipeline"))

@@ -22,7 +22,7 @@ PROGRESS_SECONDS: Final = 10 * 60
 
 
 def apply(pipeline: Pipeline, change: ChangeRequest) -> None:
-    """What an approved request desires."""
+    """Write the state that an approved request desires."""
     if change.kind == PipelineChangeKind.RETIRE:
         _update(pipeline, is_retiring=True)
     elif change.kind == PipelineChangeKind.STOP:

@@ -32,7 +32,7 @@ _RULE_KINDS: Final = {
 
 class PipelineSubject(ChangeSubject[RenderedPipeline]):
     def facts(self, change: ChangeRequest) -> ChangeFacts:
-        """A pipeline takes no GPU, so rules about cost and GPUs do not match."""
+        """Return the facts that rules match. A pipeline takes no GPU, so rules about cost and GPUs do not match."""
         pipeline = pipeline_of(change)
         return ChangeFacts(
             team_id=pipeline.team_id,
@@ -101,7 +101,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         pipelines.preload_members([(row, spec) for row, spec in requested if spec is not None])
 
     def retire_unbegun(self, change: ChangeRequest, *, actor: Actor, reason: str) -> None:
-        """Its name is free again."""
+        """Retire a pipeline that never ran, so that its name is free again."""
         pipeline = pipeline_of(change)
         rows = Pipeline.objects.filter(pk=pipeline.pk, desired_generation=0, is_retired=False)
         if rows.update(

@@ -51,7 +51,9 @@ _DELETIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Desired:
-    """`graph` None: remove the pipeline, or `gone` says which deployments no longer exist."""
+    """The desired manifests. `graph` None: remove the pipeline, or `gone` says which deployments no longer
+    exist.
+    """
 
     graph: Manifest | None
     route: Manifest
@@ -69,7 +71,7 @@ class _Desired:
 
 
 def sweep(*, limit: int = 200) -> int:
-    """One pass of what is due. A cluster that does not answer is called once per sweep."""
+    """Reconcile the pipelines that are due, once. A cluster that does not answer is called once per sweep."""
     due = leases.due(Pipeline, limit=limit)
     unreachable: set[int] = set()
     places = dict(Pipeline.objects.filter(pk__in=due).values_list("pk", "cluster_id"))
@@ -105,7 +107,7 @@ def reconcile(*, pipeline_id: int) -> ClusterError | None:
 
 
 def _pass(pipeline: Pipeline, lease: Lease) -> float | None:
-    """Returns the seconds until the next pass; None for never."""
+    """Run one pass and return the seconds until the next. None for never."""
     desired = _with_key(pipeline, _desired_of(pipeline))
     has_keys = router_keys.has_open(pipeline)
     live = _observe(pipeline, has_keys=has_keys)
@@ -142,7 +144,9 @@ def _decide(desired: _Desired, live: Live) -> Act:
 
 
 def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
-    """Its deployments accept the key, and the gateway has it, before the route that puts it on requests."""
+    """Prepare the key, so that the deployments accept it and the gateway has it before the route that puts it
+    on requests.
+    """
     if desired.key_filter is None:
         return desired
     key = router_keys.prepare(pipeline, desired.members)
@@ -152,7 +156,7 @@ def _with_key(pipeline: Pipeline, desired: _Desired) -> _Desired:
 
 
 def _observe(pipeline: Pipeline, *, has_keys: bool) -> Live:
-    """One without a key needs no permission to list filters."""
+    """Read the live objects. A pipeline without a key needs no permission to list filters."""
     labels = {metadata.PIPELINE_ID_LABEL: str(pipeline.pk)}
     listed = objects.list_several(
         cluster_id=pipeline.cluster_id,
@@ -197,7 +201,9 @@ def _desired_of(pipeline: Pipeline) -> _Desired:
 
 
 def _carry_out(act: Act, pipeline: Pipeline, desired: _Desired) -> CommitResult | None:
-    """None: the cluster itself was called, if there was anything to do."""
+    """Carry out one act and return the commit. None if the cluster itself was called, or there was nothing to
+    do.
+    """
     if act == Act.DELETE_KEY:
         router_keys.remove(pipeline)
     backend = git_backend.backend_for_pipeline(pipeline)
@@ -214,7 +220,7 @@ def _carry_out(act: Act, pipeline: Pipeline, desired: _Desired) -> CommitResult 
 
 
 def _commit(act: Act, backend: GitBackend, desired: _Desired) -> CommitResult | None:
-    """The GitOps operator does the rest, which later passes observe."""
+    """Commit one act. The GitOps operator does the rest, which later passes observe."""
     if act == Act.PUSH_GRAPH and desired.graph is not None:
         return backend.push("push router", [desired.graph])
     if act == Act.PUSH_ROUTE:
@@ -273,7 +279,7 @@ def _describe_effect(pipeline: Pipeline, committed: CommitResult | None) -> str:
 
 
 def _reverted(pipeline: Pipeline, act: Act, desired: _Desired, live: Live) -> str:
-    """The drift of what had been as desired; empty for none."""
+    """Return the drift of what had been as desired. Empty for none."""
     if pipeline.observed_generation != pipeline.desired_generation or desired.graph is None:
         return ""
     if act == Act.PUSH_ROUTE:

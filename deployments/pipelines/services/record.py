@@ -34,7 +34,7 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """`reverted`: the drift that was just reverted; empty for none."""
+    """The result of a reconcile pass. `reverted` is the drift that was just reverted; empty for none."""
 
     live: Live
     act: Act
@@ -43,7 +43,9 @@ class Observation:
 
 
 def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
-    """Does nothing when the lease was lost, or when the desired state changed meanwhile."""
+    """Store what was observed. Does nothing when the lease was lost, or when the desired state changed
+    meanwhile.
+    """
     with transaction.atomic():
         if not leases.is_held(Pipeline, lease):
             return
@@ -56,7 +58,7 @@ def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
 
 
 def note_refusal(pipeline: Pipeline, lease: Lease, error: ClusterError) -> None:
-    """The cluster refused or did not answer; what was last observed stays."""
+    """Note that the cluster refused or did not answer. What was last observed stays."""
     state = DeploymentState(pipeline.state)
     if state in (DeploymentState.PENDING, DeploymentState.PROGRESSING):
         state = DeploymentState.PROGRESSING
@@ -126,7 +128,9 @@ def _end(change: ChangeRequest, to: ChangeState, action: AuditAction, message: s
 
 
 def _applying(pipeline: Pipeline) -> ChangeRequest | None:
-    """Desired state and request move in one transaction, so that it is the one just observed."""
+    """Return the request that is being applied. Desired state and request move in one transaction, so that it
+    is the one just observed.
+    """
     change = changes.open_request_of(pipeline)
     return change if change is not None and change.state == ChangeState.APPLYING else None
 

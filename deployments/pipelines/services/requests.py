@@ -45,7 +45,7 @@ class _Requested:
 
 
 def preview(*, actor: User, draft: PipelineDraft) -> Examined:
-    """The checks of a request, without sending one. Raises Invalid for an unreadable spec."""
+    """Return the checks of a request, without sending one. Raises Invalid for an unreadable spec."""
     return _examine(_row(actor, draft), read_spec(draft.spec))
 
 
@@ -106,7 +106,7 @@ def read_spec(data: Any) -> PipelineSpec:
 
 
 def _row(actor: User, draft: PipelineDraft) -> Pipeline:
-    """An unsaved row. Raises NotFound for people of other teams, Forbidden for viewers."""
+    """Return an unsaved row. Raises NotFound for people of other teams, Forbidden for viewers."""
     team = teams.get_visible(actor=actor, slug=draft.team)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     cluster = clusters.get_cluster(draft.cluster_id)

@@ -41,14 +41,16 @@ _WRITE_AGAIN_AFTER: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class RouterKey:
-    """`row` None: no deployment accepts one yet, `waits_for` says which."""
+    """The key that the router uses now. `row` is None before any is in use. `waits_for` names the deployments that
+    do not accept it yet.
+    """
 
     row: PipelineKey | None
     waits_for: str = ""
 
 
 def prepare(pipeline: Pipeline, names: Collection[str]) -> RouterKey:
-    """Have these deployments accept the pipeline's keys, and no others. Returns the key to use now."""
+    """Have these deployments accept the pipeline's keys, and no others. Return the key to use now."""
     at = clock.now()
     with transaction.atomic():
         Pipeline.objects.select_for_update(no_key=True).get(pk=pipeline.pk)
@@ -103,7 +105,7 @@ def has_open(pipeline: Pipeline) -> bool:
 
 
 def end(pipeline: Pipeline) -> None:
-    """No deployment accepts a key of the pipeline any more."""
+    """End the pipeline's keys, so that no deployment accepts one any more."""
     with transaction.atomic():
         for key in _open(pipeline):
             _end(key, clock.now())
@@ -153,7 +155,9 @@ def _issue(pipeline: Pipeline, key: PipelineKey, member: Deployment, at: datetim
 
 
 def _consumer(pipeline: Pipeline, at: datetime) -> Consumer:
-    """No caller that a person names has a dot in its name."""
+    """Return the consumer of the pipeline's keys, or create it. No caller that a person names has a dot in its
+    name.
+    """
     row, _ = Consumer.objects.get_or_create(
         team_id=pipeline.team_id,
         name=f"pipeline.{pipeline.name}",
@@ -189,7 +193,7 @@ def _has(member: Deployment, key: PipelineKey) -> bool:
 
 
 def _take_over(kept: Sequence[PipelineKey], at: datetime) -> PipelineKey:
-    """The newest; the others end once proxies surely use it."""
+    """Return the newest key. The others end once proxies surely use it."""
     *older, newest = kept
     for key in older:
         if newest.written_at is None:

@@ -30,7 +30,7 @@ _NEVER_SERVED: Final = (
 
 
 def stop(*, actor: User, pipeline_id: int, reason: str = "") -> Pipeline:
-    """Stopping a stopped pipeline changes nothing; an open request ends with it. Raises Forbidden
+    """Stop a pipeline. Stopping a stopped one changes nothing; an open request ends with it. Raises Forbidden
     where it needs approval.
     """
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)

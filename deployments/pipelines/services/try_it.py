@@ -13,8 +13,8 @@ from portal.core.errors import Conflict
 
 
 def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
-    """Raises Invalid for a body that is not a JSON object or too large, Unavailable without a
-    response.
+    """Send a request to the pipeline. Raises Invalid for a body that is not a JSON object or too large,
+    Conflict unless the pipeline serves, Unavailable without a response.
     """
     pipeline = pipelines.get_visible_by_id(actor=actor, pipeline_id=pipeline_id)
     policy.require(actor, Action.VIEW, pipeline)
@@ -24,7 +24,7 @@ def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
 
 
 def call_of(pipeline: Pipeline) -> inference_call.Call | None:
-    """What the first deployment that a request reaches takes; None when it serves nothing."""
+    """Return the call that the first deployment takes which a request reaches. None when it serves nothing."""
     spec = pipelines.spec_of(pipeline)
     if spec is None:
         return None

@@ -53,7 +53,7 @@ _LONGEST_LIST: Final = 50
 
 
 class PipelineForm(CommentForm):
-    """`name` is shown only for a new one."""
+    """The form of a pipeline. `name` is shown only for a new one."""
 
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -89,12 +89,12 @@ class PipelineForm(CommentForm):
         return [row for row in self.steps if row.is_filled]
 
     def spec(self) -> dict[str, Any]:
-        """As deployments.pipelines.domain.pipeline_spec reads it."""
+        """Return the spec as deployments.pipelines.domain.pipeline_spec reads it."""
         steps = [row.to_json(self.kind) for row in self._filled()]
         return {"nodes": [{"name": ROOT, "kind": self.kind.value, "steps": steps}]}
 
     def show_problems(self, fields: Mapping[str, str]) -> None:
-        """nodes.0.steps.1.weight belongs to the second filled row."""
+        """Show problems at their rows: nodes.0.steps.1.weight belongs to the second filled row."""
         filled = self._filled()
         for path, problem in fields.items():
             parts = path.split(".")

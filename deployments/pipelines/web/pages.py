@@ -32,7 +32,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """`leads_to` is a deployment, or empty where it is a node."""
+    """A step as it is shown. `leads_to` is a deployment, or empty where it is a node."""
 
     label: str
     leads_to: str

@@ -1,4 +1,4 @@
-"""Requesting a pipeline, or other steps of one."""
+"""Pages for requesting a pipeline, or other steps of one."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _side(
     context: dict[str, Any],
     preview: Callable[[], Examined],
 ) -> HttpResponse:
-    """The checks as they are while someone fills in the form; nothing is requested yet."""
+    """Return the checks as they are while someone fills in the form; nothing is requested yet."""
     examined: Examined | None = None
     problem = ""
     if form.is_valid():
@@ -160,7 +160,7 @@ def _side(
 
 
 def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[Snippet]:
-    """The same request as a script."""
+    """Return the same request as a script."""
     body = {
         "team": draft.team,
         "cluster_id": draft.cluster_id,
@@ -192,7 +192,7 @@ def _kind(request: HttpRequest, default: NodeKind) -> NodeKind:
 
 
 def _places(team: Team) -> list[Where]:
-    """Every cluster and environment in which the team has deployments."""
+    """List every cluster and environment in which the team has deployments."""
     places = []
     reasons = selectors.reasons(team=team)
     for cluster in clusters.list_clusters():

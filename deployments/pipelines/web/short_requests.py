@@ -25,7 +25,7 @@ from portal.ui.service_form import CommentForm
 
 @dataclass(frozen=True, slots=True)
 class _RequestPage:
-    """One page with a reason and a button."""
+    """A page with a reason and a button."""
 
     verb: str
     consequence: str

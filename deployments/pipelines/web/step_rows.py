@@ -29,12 +29,14 @@ class StepForm(forms.Form):
 
     @property
     def number(self) -> int:
-        """From 1, as the page counts them; the prefix ends with Django's, from 0."""
+        """The row's number from 1, as the page counts; the prefix ends with Django's number, from 0."""
         return int(str(self.prefix).rpartition("-")[2]) + 1
 
     @property
     def is_spare(self) -> bool:
-        """Empty and without errors: hidden until someone adds a step."""
+        """Whether the row is beyond the required ones, empty and without errors. It is hidden until someone
+        adds a step.
+        """
         is_needed = self.number <= _LEAST_ROWS
         return not is_needed and not any(self[name].value() or self[name].errors for name in _TYPED)
 

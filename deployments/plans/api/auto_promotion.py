@@ -1,4 +1,4 @@
-"""How far rollouts of a team may go on by themselves."""
+"""REST endpoints for the limit up to which rollouts of a team may promote automatically."""
 
 from __future__ import annotations
 

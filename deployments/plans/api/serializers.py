@@ -23,7 +23,9 @@ _TYPES: Mapping[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
 
 
 def _field(definition: FieldDefinition, **options: Any) -> Any:
-    """The definition checks bounds, so that REST and pages refuse a value with the same message."""
+    """Return the field of a serializer. The definition checks bounds, so that REST and pages refuse a value
+    with the same message.
+    """
     if definition.help:
         options["help_text"] = definition.help
     if definition.max_length is not None:

@@ -17,7 +17,7 @@ NO_LIMIT: Final = 100
 
 
 def within(steps: Sequence[Step], percent: int) -> tuple[Step, ...]:
-    """The steps, with manual promotion for those that would exceed `percent`."""
+    """Return the steps, with manual promotion for those that would exceed `percent`."""
     return tuple(
         step.model_copy(
             update={"auto_promote": step.auto_promote and _next_weight(steps, index) <= percent}
@@ -27,7 +27,9 @@ def within(steps: Sequence[Step], percent: int) -> tuple[Step, ...]:
 
 
 def require_within(steps: Sequence[Step], percent: int, *, team: str) -> None:
-    """Raises Rejected, naming the first step that exceeds `percent`."""
+    """Require that no step promotes automatically beyond `percent`. Raises Rejected, naming the first one that
+    does.
+    """
     for index, step in enumerate(steps):
         weight = _next_weight(steps, index)
         if step.auto_promote and weight > percent:

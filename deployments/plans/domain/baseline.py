@@ -19,12 +19,12 @@ ONLY_CANARY: Final = (
 
 
 def share_at(weight: int) -> int:
-    """Percent of the requests that the baseline gets while the candidate gets `weight`."""
+    """Return the percentage of requests that the baseline gets while the candidate gets `weight`."""
     return weight if weight <= MOST_WEIGHT else 0
 
 
 def problem_with(weights: Sequence[int]) -> str:
-    """Why steps of these weights cannot have one; empty when they can."""
+    """Say why steps of these weights cannot have a baseline. Empty when they can."""
     for number, weight in enumerate(weights, start=1):
         if MOST_WEIGHT < weight < 100:
             return (
@@ -37,7 +37,7 @@ def problem_with(weights: Sequence[int]) -> str:
 
 
 def problem_with_scaling(stable: ServingSpec, candidate: ServingSpec) -> str:
-    """Why these two cannot have one; empty when they can."""
+    """Say why these two revisions cannot have a baseline. Empty when they can."""
     for side, spec in (("stable revision", stable), ("candidate", candidate)):
         if spec.scaling.kind != FIXED:
             return (

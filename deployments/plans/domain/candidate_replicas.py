@@ -1,4 +1,4 @@
-"""How many replicas the candidate has at a step, so that its pods have the load of stable's.
+"""The number of the candidate's replicas at a step, chosen so that its pods have the load of stable's.
 
 Stable keeps all its replicas R, because every abort sends all requests back to it. With w percent of the
 requests the candidate's pods have at most the load of stable's when it has
@@ -25,7 +25,9 @@ def at_weight(
     is_mirrored: bool = False,
     has_baseline: bool = False,
 ) -> int:
-    """`stable` replicas of the stable revision, `approved` of the candidate's own spec."""
+    """Return the candidate's replicas at a weight. `stable` are the replicas of the stable revision, `approved`
+    those of the candidate's own spec.
+    """
     if weight == 0 or (weight == 100 and not is_mirrored):
         return approved
     others = 100 if is_mirrored or has_baseline else 100 - weight
@@ -34,7 +36,7 @@ def at_weight(
 
 
 def at_step(plan: RolloutPlan, index: int, *, stable: int, approved: int) -> int:
-    """One past the last step: as many as it has once it is stable."""
+    """Return the candidate's replicas at a step. One past the last step: as many as it has once it is stable."""
     if index >= len(plan.steps):
         return approved
     weight = plan.steps[index].weight
@@ -48,7 +50,7 @@ def at_step(plan: RolloutPlan, index: int, *, stable: int, approved: int) -> int
 
 
 def of_baseline(plan: RolloutPlan, *, stable: int, approved: int) -> int:
-    """The most that the baseline has at any step; 0 without one."""
+    """Return the most that the baseline has at any step; 0 without one."""
     if not plan.has_baseline:
         return 0
     counts = (

@@ -29,8 +29,8 @@ def change_title(
     restored: int = 0,
     is_shadow: bool = False,
 ) -> str:
-    """`version` is a label like detector:4; `restored` is the number of the revision that a roll
-    back goes back to, by which it is called everywhere.
+    """Return the title of a change. `version` is a label like detector:4; `restored` is the number of the
+    revision that a roll back goes back to, by which it is called everywhere.
     """
     titles = {
         ChangeKind.DEPLOY: f"Deploy {version} as {deployment}",
@@ -54,7 +54,7 @@ def consequence(
     restored: int = 0,
     is_shadow: bool = False,
 ) -> str:
-    """What approving does, in one sentence or two."""
+    """Describe what approving does, in one sentence or two."""
     if is_shadow and kind == ChangeKind.CANARY:
         return (
             f"Starts {version} next to the stable revision and mirrors part of the requests to "
@@ -97,14 +97,16 @@ def _restored(number: int) -> str:
 
 
 def _recorded(revision: int, restored: int) -> str:
-    """Revisions never change, so going back makes another with the same content."""
+    """Say which revision a roll back makes. Revisions never change, so going back makes another with the same
+    content.
+    """
     if not revision or not restored:
         return ""
     return f" It appears as r{revision}, a copy of r{restored}."
 
 
 def describe_steps(plan: RolloutPlan) -> str:
-    """For example "5 → 25 → 50 → 100%"."""
+    """List the traffic weights of the steps, for example "5 → 25 → 50 → 100%"."""
     weights = " → ".join(str(step.weight) for step in plan.steps)
     return f"mirrors {weights}%" if plan.is_shadow else f"{weights}%"
 
@@ -131,7 +133,7 @@ def describe_progress(
 def describe_progress_briefly(
     phase: str, *, weight: int, mirror: int = 0, is_shadow: bool = False
 ) -> str:
-    """For the rows of a table."""
+    """Describe the phase and traffic weight of a rollout in a few words, for the rows of a table."""
     kind = "Shadow" if is_shadow else "Canary"
     percent = f"{mirror}% mirrored" if mirror else f"{weight}%"
     texts = {

@@ -1,5 +1,6 @@
-"""What a plan finds, before it is requested: the smallest rise in errors of each step by the traffic that it
-will have, and how long a rise in latency takes to show by the blocks that stable's last hour asks for.
+"""The regressions that a plan detects, estimated before it is requested: the smallest rise in errors of each
+step by the traffic that it will have, and how long a rise in latency takes to show by the blocks that
+stable's last hour asks for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SLOWER_PERCENTILE: Final = Trial(1000, 1000, e_process.SIGN_CHANCE)
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTraffic:
-    """Of the whole deployment: requests in a second, and what was counted of them."""
+    """The traffic of the whole deployment: requests per second, and the requests and failures that were counted."""
 
     per_second: float
     requests: int
@@ -68,8 +69,9 @@ def of_latency(
     weights: Iterable[int] = (),
     per_second: float | None = None,
 ) -> LatencyDetection | None:
-    """Of the guard on times that takes longest, at the step where a block is shortest; None without one that is
-    compared with stable. `per_second` None: how many requests come is not known.
+    """Estimate the detection of slower responses by the latency guard that takes longest, at the step where a
+    block is shortest. `per_second` None means the traffic is not known. None without a latency guard that
+    compares with stable.
     """
     guards = settings.guards
     is_mean = any(limit.kind.is_timed and limit.max_ratio for limit in guards.limits)
@@ -92,7 +94,9 @@ def of_latency(
 def _seconds_of_requests(
     settings: PlanSettings, weights: Iterable[int], per_second: float
 ) -> float:
-    """In which both sides have the requests without which means are not compared, at the step that has them first."""
+    """Return the seconds until both sides have the requests without which means are not compared, at the step
+    that has them first. 0 without such a step.
+    """
     times = []
     for weight in weights:
         if _has_stable_side(settings, weight):
@@ -108,7 +112,7 @@ def _has_stable_side(settings: PlanSettings, weight: int) -> bool:
 
 
 def _compared(settings: PlanSettings, per_second: float, weight: int) -> tuple[float, float]:
-    """The requests of both sides in a second that are compared, and the candidate's share of them."""
+    """Return the requests of both sides in a second that are compared, and the candidate's share of them."""
     share = weight / 100
     if settings.is_shadow:
         # Its requests are copies, beside all that stable answers.
@@ -131,8 +135,9 @@ def of_step(
     seconds: int,
     block_seconds: float = blocks.DEFAULT_SECONDS,
 ) -> Detection | None:
-    """None: not even a hundred times as many errors show in so many seconds, or nothing compares them.
-    `block_seconds` is that of failures (`blocks.BlockLengths`).
+    """Estimate the rise in errors that a step of `seconds` detects. `block_seconds` is that of failures
+    (`blocks.BlockLengths`). None if not even a hundred times as many errors show in this time, or if no
+    guard compares them.
     """
     limit = next(
         (limit for limit in settings.guards.limits if limit.metric == error_rate.KIND.name), None

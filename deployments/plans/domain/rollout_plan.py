@@ -54,7 +54,7 @@ class PlanKind(StrEnum):
 
 
 class AnalysisSettings(BaseModel):
-    """How the guards are tested.
+    """The tests of the guards.
 
     `alpha` bounds the probability of aborting a good candidate, over the whole rollout.
     `is_strict` False: a guard also passes after enough requests when no test finds a regression.
@@ -85,8 +85,9 @@ class AnalysisSettings(BaseModel):
 
 
 class PlanSettings(BaseModel):
-    """Left out parts have their defaults. Blue/green has one step of weight 0, or no steps. A
-    shadow mirrors requests and drops the candidate's answers; it needs a gateway that can.
+    """The settings of a rollout plan; parts that are left out have their defaults. Blue/green has one step of
+    weight 0, or no steps. A shadow mirrors requests and drops the candidate's answers; it needs a gateway
+    that can.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="Plan")
@@ -160,7 +161,7 @@ class PlanSettings(BaseModel):
         return {name: self.quality.get(name, kind.default) for name, kind in QUALITY.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The plan without its steps, which have a column of their own."""
+        """Return the plan without its steps, which have a column of their own."""
         left_out = {"steps"} if self.quality else {"steps", "quality"}
         return self.model_dump(mode="json", exclude=left_out)
 
@@ -173,7 +174,7 @@ class RolloutPlan(PlanSettings):
     @field_validator("steps")
     @classmethod
     def _check_steps(cls, steps: tuple[Step, ...], info: ValidationInfo) -> tuple[Step, ...]:
-        """Weights increase within 1 to 100; promotion after the last step ends with 100."""
+        """Check that weights increase within 1 to 100. Promotion after the last step ends with 100."""
         if info.data.get("kind") == PlanKind.BLUE_GREEN:
             return _check_zero_traffic(steps)
         if len(steps) > _MOST_STEPS:
@@ -228,7 +229,7 @@ def _parse(text: str) -> RolloutPlan:
 
 
 def _rejected(error: ValidationError) -> Rejected:
-    """Errors with paths as they are on the wire: without the tags of the union of guards."""
+    """Return the errors with paths as they are on the wire: without the tags of the union of guards."""
     fields = {
         ".".join(part for part in path.split(".") if part not in guard_set.TAGS): message
         for path, message in rejection_of(error, RolloutPlan).fields.items()

@@ -1,4 +1,4 @@
-"""One step of a rollout plan: a traffic weight, its soak time and the requests that it needs."""
+"""A step of a rollout plan: a traffic weight, its soak time and the requests that it needs."""
 
 from __future__ import annotations
 

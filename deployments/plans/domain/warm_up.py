@@ -1,4 +1,4 @@
-"""How long a candidate's pods are left to warm up when the plan does not say."""
+"""The time that a candidate's pods are left to warm up when the plan does not say."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _MOST: Final = 600
 
 
 def from_start(load_seconds: int | None) -> int:
-    """As long as the model server usually takes to load the model: what it prepares then, it goes on
-    to prepare at the first requests.
+    """Return the warm-up in seconds: as long as the model server usually takes to load the model, because what
+    it prepares then, it goes on to prepare at the first requests. Between 30 s and 600 s; 120 s if the load
+    time is not known.
     """
     if not load_seconds:
         return DEFAULT_WARMUP_SECONDS

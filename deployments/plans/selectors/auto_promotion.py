@@ -18,7 +18,7 @@ def percent_of(team_id: int) -> int:
 
 
 def limited_plan_of(rollout: Rollout) -> RolloutPlan:
-    """The approved plan under the present limit: one that was lowered since applies at once."""
+    """Return the approved plan under the present limit: one that was lowered since applies at once."""
     plan = plans.plan_of(rollout)
     if not any(step.auto_promote for step in plan.steps):
         return plan

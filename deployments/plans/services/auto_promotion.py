@@ -24,7 +24,7 @@ def percent_of(*, actor: User, team: Team) -> int:
 
 
 def choose(*, actor: User, team: Team, percent: int) -> int:
-    """Setting the current value changes nothing."""
+    """Set the automatic promotion limit. Setting the current value changes nothing."""
     policy.require(actor, Action.PROMOTE, team)
     if not 0 <= percent <= auto_promotion_limit.NO_LIMIT:
         raise Invalid("Enter a limit from 0 to 100%.", fields={"percent": "0 to 100"})

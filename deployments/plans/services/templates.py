@@ -46,7 +46,9 @@ def save(
     steps: Sequence[dict[str, Any]],
     plan: Mapping[str, Any],
 ) -> RolloutTemplate:
-    """One of the same name is replaced. Raises Invalid for a plan that no request could have."""
+    """Save a template. One of the same name is replaced. Raises Invalid for a plan that no request could have,
+    and Conflict if the team has too many.
+    """
     policy.require(actor, Action.REQUEST_CHANGE, team)
     kept = _checked_name(name)
     with rejections.as_invalid():
@@ -77,7 +79,7 @@ def save(
 
 
 def remove(*, actor: User, team: Team, template_id: int) -> None:
-    """Rollouts that began from it keep their own copy."""
+    """Delete a template. Rollouts that began from it keep their own copy."""
     template = get(actor=actor, team=team, template_id=template_id)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     with transaction.atomic():

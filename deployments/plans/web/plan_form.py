@@ -45,7 +45,7 @@ _SETTINGS: Final = fields_of(PlanSettings)
 
 @dataclass(frozen=True, slots=True)
 class KindChoice:
-    """`off` says why it cannot be chosen."""
+    """A kind of plan in the form. `off` says why it cannot be chosen."""
 
     name: str
     label: str
@@ -61,7 +61,9 @@ def kinds(*, off: Mapping[str, str] | None = None) -> tuple[KindChoice, ...]:
 
 
 class PlanForm(CommentForm):
-    """`initial` may have rows: `steps` and `queries` are lists, `guards` and `quality` by metric."""
+    """The form of a rollout plan. `initial` may have rows: `steps` and `queries` are lists, `guards` and
+    `quality` by metric.
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {"version_id": "version", "name": "keep_as"}
 
@@ -122,7 +124,7 @@ class PlanForm(CommentForm):
         return all([super().is_valid(), *(form.is_valid() for form in rows)])
 
     def steps_json(self) -> list[dict[str, Any]]:
-        """Rows with a weight. Blue/green has one step without traffic, which is the default."""
+        """Return the rows with a weight. Blue/green has one step without traffic, which is the default."""
         if self.kind_value() == PlanKind.BLUE_GREEN:
             return []
         return plan_rows.rows_of(self.steps)
@@ -144,7 +146,7 @@ class PlanForm(CommentForm):
         }
 
     def clean_kind(self) -> str:
-        """The kind of a template may be off here; then none is chosen, and another is no default."""
+        """Check the kind. That of a template may be off here; then none is chosen, and another is no default."""
         kind: str = self.cleaned_data["kind"]
         if self.cleaned_data.get("has_plan") and not kind:
             raise forms.ValidationError("Choose a rollout kind.")
@@ -175,7 +177,7 @@ class PlanForm(CommentForm):
         return self._refused("quality") or hint
 
     def _refused(self, section: str) -> str:
-        """All that the service says about the section or a field in it."""
+        """Return all that the service says about the section or a field in it."""
         fields = self.refusal.fields if self.refusal else {}
         return " ".join(
             dict.fromkeys(
@@ -196,7 +198,7 @@ class TemplateForm(PlanForm):
 
 
 def initial_of(plan: RolloutPlan) -> dict[str, Any]:
-    """What the form shows of a plan."""
+    """Return the initial values of the form that shows a plan."""
     return {
         "has_plan": True,
         "plan": plan.to_json(),
@@ -216,7 +218,7 @@ def initial_of(plan: RolloutPlan) -> dict[str, Any]:
 
 
 def _default(typed: int | None, default: int) -> int:
-    """0 is a value of its own."""
+    """Return the default for an empty field. 0 is a value of its own."""
     return default if typed is None else typed
 
 

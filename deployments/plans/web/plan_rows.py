@@ -31,7 +31,7 @@ _STEP_COLUMNS: Final = (
 
 
 def _number(definition: FieldDefinition, **bounds: Any) -> forms.Field:
-    """An optional field with the label and bounds of the definition."""
+    """Return an optional field with the label and bounds of the definition."""
     kind = forms.IntegerField if definition.kind is int else forms.FloatField
     options = {"min_value": definition.minimum, "max_value": definition.maximum, **bounds}
     return kind(required=False, label=definition.label, **options)
@@ -62,7 +62,7 @@ class StepForm(forms.Form):
 
     @property
     def is_spare(self) -> bool:
-        """Empty and without errors: hidden until someone adds a step."""
+        """Whether the row is empty and without errors. It is hidden until someone adds a step."""
         return not any(cell.value() or cell.errors for cell in self.cells)
 
     def to_json(self) -> dict[str, Any] | None:
@@ -91,7 +91,7 @@ class QueryForm(forms.Form):
 
     @property
     def is_spare(self) -> bool:
-        """Empty and without errors: hidden until someone adds a query."""
+        """Whether the row is empty and without errors. It is hidden until someone adds a query."""
         cells = [self[name] for name in ("name", "query", "min", "max")]
         return not any(cell.value() not in (None, "") or cell.errors for cell in cells)
 
@@ -110,7 +110,7 @@ QueryFormSet = formset_factory(
 
 
 class GuardForm(forms.Form):
-    """Limits of one guard; both empty: no guard. The prefix is its name."""
+    """The limits of one guard. Both empty means no guard. The prefix is its name."""
 
     def __init__(self, data: Any, *, kind: CounterKind | PercentileKind, initial: Any) -> None:
         super().__init__(data, prefix=kind.name, initial=initial)
@@ -152,7 +152,7 @@ class GuardForm(forms.Form):
 
 
 class QualityForm(forms.Form):
-    """Limits of the guards on answers, 0 to 1. Empty: off."""
+    """The limits of the guards on answers, 0 to 1. Empty means off."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -165,7 +165,9 @@ class QualityForm(forms.Form):
         return sum(row.value() not in (None, "") for row in self)
 
     def to_json(self) -> dict[str, float | None]:
-        """Those that differ from their defaults, and a field that a script left out does not."""
+        """Return the limits that differ from their defaults. A field that a script left out counts as its
+        default.
+        """
         sent = [name for name in QUALITY if self.add_prefix(name) in self.data]
         limits = {name: self.cleaned_data[name] for name in sent}
         return {name: limit for name, limit in limits.items() if limit != QUALITY[name].default}
@@ -174,8 +176,8 @@ class QualityForm(forms.Form):
 def guard_forms(
     data: Any, initial: Mapping[str, Any], *, has_tokens: bool = True
 ) -> list[GuardForm]:
-    """One for each guard, but queries: a plan may have several of them, in rows of their own. Guards on
-    tokens only where they can be measured, or where the plan already has them.
+    """Return a form for each guard except queries: a plan may have several of them, in rows of their own.
+    Guards on tokens are left out unless they can be measured, or the plan already has them.
     """
     kinds: tuple[CounterKind | PercentileKind, ...] = (
         *catalogue.counter_kinds(),
@@ -194,7 +196,7 @@ def _has_limit(name: str, data: Any, initial: Mapping[str, Any]) -> bool:
 
 
 def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
-    """Guards by name, in the units of the form."""
+    """Return the guards by name, in the units of the form."""
     return {
         guard.kind.name: {
             "max": _scaled(guard.max, guard.kind.unit),
@@ -210,12 +212,12 @@ def initial_guards(plan: RolloutPlan) -> dict[str, dict[str, Any]]:
 
 
 def _scaled(value: float | None, unit: str) -> float | None:
-    """People read and write a ratio in percent."""
+    """Convert a ratio to percent, in which people read and write it."""
     return round(value * 100, 6) if value is not None and unit == "ratio" else value
 
 
 def _stated(floor: float | None, default: float | None) -> float | None:
-    """A floor that differs from the default, which the form shows as empty."""
+    """Return a floor that differs from the default, which the form shows as empty."""
     return None if floor == default else floor
 
 

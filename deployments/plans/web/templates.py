@@ -57,7 +57,7 @@ def template_list(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @people_only
 def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
-    """A new one, or `?template=` to begin with what is kept."""
+    """Edit a new template, or begin with the one at `?template=`."""
     team = teams.get_visible(actor=user, slug=slug)
     policy.require(user, Action.REQUEST_CHANGE, team)
     template_id = request.GET.get("template", "")

@@ -32,7 +32,7 @@ class AttentionSerializer(Serializer):
 
 
 class LanguageModelSerializer(Serializer):
-    """Without `attention` the KV cache is estimated from the model size."""
+    """The language model to size. If `attention` is left out, the KV cache is estimated from the model size."""
 
     parameters_millions = serializers.IntegerField(min_value=1, max_value=100_000_000)
     precision = serializers.ChoiceField(choices=list(BITS), default="bf16")

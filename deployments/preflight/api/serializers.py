@@ -72,7 +72,7 @@ class ChangePreflightSerializer(Serializer):
 
     @extend_schema_field(CostSerializer(allow_null=True))
     def get_cost(self, preflight: Any) -> dict[str, str | None] | None:
-        """Null for a retirement."""
+        """The cost. Null for a retirement."""
         return None if preflight.cost is None else preflight.cost.to_json()
 
 

@@ -25,7 +25,7 @@ class DeployDraft:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`ok` None means unknown. Only a blocking check that is False refuses the request."""
+    """The result of one check. `ok` None means unknown. Only a blocking check that is False refuses the request."""
 
     name: str
     ok: bool | None
@@ -38,7 +38,7 @@ class Check:
         return self.ok is False and self.is_blocking
 
     def to_json(self) -> dict[str, Any]:
-        """One row of the column `checks` of a change request."""
+        """Return a row of the column `checks` of a change request."""
         return asdict(self)
 
     @classmethod
@@ -61,7 +61,7 @@ class LastRecheck:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LastRecheck | None:
-        """None for {}: the checks were never repeated."""
+        """Read the column. None for {}: the checks were never repeated."""
         if not data:
             return None
         checks = tuple(map(Check.from_json, data["checks"]))
@@ -70,7 +70,7 @@ class LastRecheck:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars. None means unknown; `budget` None means that the team has none.
+    """The cost of a request in US dollars. None means unknown; `budget` None means that the team has none.
 
     `spent` is the month to date; `forecast` adds the rest of the month with this revision at min
     replicas. `team_month_min` and `team_month_max` are a full month of everything that the team
@@ -105,7 +105,7 @@ class Cost:
         return self.month_max > self.replaced_month_max
 
     def to_json(self) -> dict[str, str | None]:
-        """The column `cost` of a change request."""
+        """Return the column `cost` of a change request."""
         values = asdict(self)
         return {name: None if value is None else str(value) for name, value in values.items()}
 
@@ -136,5 +136,5 @@ class Preflight:
 
     @property
     def can_submit(self) -> bool:
-        """Unknown checks do not block: they run again before the change is applied."""
+        """Whether no check refuses. Unknown checks do not block: they run again before the change is applied."""
         return not any(check.is_refusal for check in self.checks)

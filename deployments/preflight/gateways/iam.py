@@ -24,8 +24,8 @@ _SOME_OBJECT: Final = "slipway-access-check"
 
 @dataclass(frozen=True, slots=True)
 class RoleAccess:
-    """`ok` None means unknown. `message` is the result, or why it could not be
-    simulated. `is_too_wide`: the role can read another team's objects.
+    """The simulated access of a role to a bucket. `ok` None means unknown. `message` is the result, or why it
+    could not be simulated. `is_too_wide`: the role can read another team's objects.
     """
 
     ok: bool | None
@@ -77,7 +77,9 @@ class _Role:
         return {action for action, arn in requests if self._is_allowed(action, arn, prefix)}
 
     def _is_allowed(self, action: str, resource_arn: str, prefix: str) -> bool:
-        """ListBucket is restricted by its prefix parameter, which is not part of the resource."""
+        """Simulate one action. ListBucket is restricted by its prefix parameter, which is not part of the
+        resource.
+        """
         context = {
             "ContextKeyName": _PREFIX_KEY,
             "ContextKeyValues": [prefix],

@@ -1,4 +1,4 @@
-"""Which names of a namespace on a cluster have an address already."""
+"""The names of a namespace on a cluster that have an address already."""
 
 from __future__ import annotations
 

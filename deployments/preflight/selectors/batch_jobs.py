@@ -1,4 +1,4 @@
-"""What batch jobs of a team hold: GPUs until they end, and dollars until their deadlines."""
+"""The resources that the batch jobs of a team hold: GPUs until they end, and dollars until their deadlines."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from portal.accounts.models import Team
 
 @dataclass(frozen=True, slots=True)
 class HeldByJobs:
-    """`left_amount` is the most that the jobs can still cost in this month; None if a price is not known."""
+    """The resources that jobs hold. `left_amount` is the most that the jobs can still cost in this month; None
+    if a price is not known.
+    """
 
     gpus: int
     left_amount: Decimal | None
 
 
 def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> HeldByJobs:
-    """By jobs that run, or start without a further decision. A job that waits for approval holds nothing."""
+    """Sum what is held by jobs that run, or start without a further decision. A job that waits for approval
+    holds nothing.
+    """
     rows = BatchJob.objects.filter(team=team, state__in=BatchJob.HOLDING)
     if without_job_id is not None:
         rows = rows.exclude(pk=without_job_id)

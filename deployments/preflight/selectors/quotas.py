@@ -35,7 +35,7 @@ class RunningRevision:
 
 
 def list_running(team: Team) -> list[RunningRevision]:
-    """Every revision that the team's deployments run now, at its current scale."""
+    """List every revision that the team's deployments run now, at its current scale."""
     live = Deployment.objects.filter(
         team=team, is_retired=False, is_retiring=False, is_stopped=False
     )
@@ -53,7 +53,7 @@ def list_running(team: Team) -> list[RunningRevision]:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """GPUs and Neuron devices together, and the resources that they are requested by."""
+    """The committed GPUs and Neuron devices together, and the resources that they are requested by."""
 
     gpus: int
     resources: frozenset[str]
@@ -66,7 +66,7 @@ def committed_gpus(
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
 ) -> int:
-    """The number of `committed` alone."""
+    """Return the number of `committed` alone."""
     return committed(
         team,
         running,
@@ -83,7 +83,7 @@ def committed(
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
 ) -> Committed:
-    """At full scale-out: what the team runs, batch jobs, and revisions of approved changes.
+    """Sum the GPUs at full scale-out: what the team runs, batch jobs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
     """
@@ -119,7 +119,7 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
 
 
 def _approved_baselines(team: Team, without_change_id: int | None) -> Iterator[ServingSpec]:
-    """Of approved changes whose baseline does not exist yet."""
+    """Yield the baselines of approved changes that do not exist yet."""
     rows = ChangeRequest.objects.filter(
         state__in=_COUNTED,
         plan__has_baseline=True,

@@ -15,7 +15,7 @@ NAME: Final = "Token issuer"
 
 
 def check_issuer(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """Empty where callers send no tokens."""
+    """Check that the issuer is registered for the cluster. Empty where callers send no tokens."""
     name = spec.network.token_issuer
     if not name:
         return []

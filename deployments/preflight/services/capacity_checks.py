@@ -38,7 +38,9 @@ OTHER_TYPES: Final = "Other instance types"
 def check_instance_type(
     spec: ServingSpec, *, cluster_id: int, pools: Sequence[NodePool]
 ) -> list[Check]:
-    """Empty for known types. An unknown one is usually misspelt and would wait forever for a node."""
+    """Check that the instance types are known: an unknown one is usually misspelt and would wait forever for a
+    node. Empty for known types.
+    """
     known = cluster_instance_types.list_known(cluster_id=cluster_id, pools=pools)
     unknown = [name for name in spec.instance_types if name not in known]
     if not unknown:
@@ -79,8 +81,8 @@ def check_capacity(
     *,
     are_devices_read: bool = True,
 ) -> Check:
-    """Lack of free capacity does not block: nodes start and other pods end. A replica larger than
-    the largest node of its type never starts, so that does.
+    """Check the free capacity. A lack of it does not block: nodes start and other pods end. A replica larger
+    than the largest node of its type never starts, so that does.
     """
     if spec.placement.device_claims and not are_devices_read:
         return Check(CAPACITY, ok=None, detail=_NOT_READ, fix=_READ_THEM, is_blocking=False)
@@ -136,8 +138,8 @@ def check_all(
 def check_baseline(
     baseline: ServingSpec, candidate: ServingSpec, check_spec: Callable[[ServingSpec], Check]
 ) -> Check:
-    """Together with the candidate where both need nodes of one kind: without it the two would never be
-    compared.
+    """Check the capacity for the baseline, together with the candidate where both need nodes of one kind:
+    without it the two would never be compared.
     """
     is_alike = replica_size(baseline) == replica_size(candidate)
     count = baseline.min_replicas + (candidate.min_replicas if is_alike else 0)

@@ -58,7 +58,7 @@ class _NamedObject:
 def check_runtime(
     context: ManifestContext, served: ServedRevision, *, cluster_id: int
 ) -> list[Check]:
-    """The KServe serving runtime of the engine. Other engines need none."""
+    """Check the KServe serving runtime of the engine. Other engines need none."""
     spec = served.spec
     if spec.engine in _RUNTIMES and spec.nodes == 1:
         detail = f"{_RUNTIMES[spec.engine]} is created automatically in {context.namespace}, with {_image(context, spec)}."
@@ -103,7 +103,7 @@ def check_names(context: ManifestContext, spec: ServingSpec, *, cluster_id: int)
 
 
 def _claim_name(spec: ServingSpec) -> str:
-    """The PersistentVolumeClaim with the weights; empty if they are not on a volume."""
+    """Return the PersistentVolumeClaim with the weights. Empty if they are not on a volume."""
     artifact = "" if spec.llm is None else spec.llm.artifact
     weights = external_weights.from_spec(hugging_face_id="", artifact=artifact)
     return weights.name if weights is not None and weights.scheme == external_weights.CLAIM else ""
@@ -222,7 +222,7 @@ def _check_role(role: str, version: ModelVersion, team: str) -> Check:
 
 
 def _other_team_prefixes(team: str) -> list[str]:
-    """Prefixes of a few existing teams and of one that does not exist yet."""
+    """Return the prefixes of a few existing teams and of one that does not exist yet."""
     rows = Team.objects.exclude(slug=team).order_by("slug")
     slugs = [*rows.values_list("slug", flat=True)[:_MAX_TESTED_TEAMS], _FUTURE_TEAM]
     return [object_keys.team_prefix(slug) for slug in slugs]

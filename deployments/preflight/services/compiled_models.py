@@ -14,15 +14,15 @@ NAME: Final = "GPU of the plan"
 
 
 def check_gpus(versions: Iterable[ModelVersion], gpu_names: Sequence[str]) -> list[Check]:
-    """A check of each plan on each GPU: models of one process share its GPU. A name is empty where the
-    instance type is not known yet.
+    """Check each plan on each GPU: models of one process share its GPU. A name is empty where the instance type
+    is not known yet.
     """
     names = list(dict.fromkeys(gpu_names))
     return [c for version in versions for name in names for c in _check_gpu(version, name)]
 
 
 def _check_gpu(version: ModelVersion, gpu_name: str) -> list[Check]:
-    """Empty for other formats."""
+    """Check a compiled model on one GPU. Empty for other formats."""
     built_for = str(version.signature.get(COMPUTE_CAPABILITY, ""))
     if not built_for:
         return []

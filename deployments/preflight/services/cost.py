@@ -61,8 +61,8 @@ def estimate_cost(
     replaces: ReplacedDeployment | None = None,
     baseline: ServingSpec | None = None,
 ) -> Cost:
-    """`offered` are the shares of the cluster, `running` what the team runs now. The revision of
-    `replaces`, and a baseline, are paid for in addition only while a rollout runs.
+    """Estimate the cost of a spec. `offered` are the shares of the cluster, `running` what the team runs now.
+    The revision of `replaces`, and a baseline, are paid for in addition only while a rollout runs.
     """
     share = find_gpu_share(offered, spec)
     each = share.usd_per_hour_amount if share else None
@@ -102,16 +102,16 @@ def estimate_cost(
 
 
 def find_gpu_share(shares: Sequence[GpuShare], spec: ServingSpec) -> GpuShare | None:
-    """The dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered: what
-    it costs is not known, and may be more.
+    """Return the dearest of `find_gpu_shares`: budgets and approvals count it. None where one is not offered:
+    what it costs is not known, and may be more.
     """
     offered = find_gpu_shares(shares, spec)
     return None if None in offered else max(filter(None, offered), key=_dearness)
 
 
 def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuShare | None]:
-    """For each instance type the share with the size of the spec, at the price of the requested capacity
-    type; None where the cluster does not offer it.
+    """Return for each instance type the share with the size of the spec, at the price of the requested capacity
+    type. None in place of a share that the cluster does not offer.
     """
     found: list[GpuShare | None] = []
     shares = offers.requested_by(shares, is_claimed=spec.placement.device_claims)
@@ -123,21 +123,20 @@ def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuSh
 
 
 def gpu_names(shares: Iterable[GpuShare | None]) -> str:
-    """Each name once, for example "NVIDIA-A10G, NVIDIA-L4"."""
+    """List the names of the GPUs, each once, for example "NVIDIA-A10G, NVIDIA-L4"."""
     return ", ".join(dict.fromkeys(share.gpu_name for share in shares if share and share.gpu_name))
 
 
 def _dearness(share: GpuShare) -> tuple[bool, Decimal]:
-    """A price that is not known is not a low one."""
+    """Return the key for ordering shares by price. A price that is not known is not a low one."""
     amount = share.usd_per_hour_amount
     return amount is None, amount or Decimal(0)
 
 
 def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
-    """A forecast over the budget fails without blocking: approvers decide. A binding budget blocks,
-    unless the request costs no more than what it replaces.
-
-    A full month counts as well as the rest of this one, which is short on its last day.
+    """Check the forecast against the budget. A forecast over the budget fails without blocking: approvers
+    decide. A binding budget blocks, unless the request costs no more than what it replaces. A full month
+    counts as well as the rest of this one, which is short on its last day.
     """
     if cost.budget is None:
         detail = "The team has no monthly budget."
@@ -193,7 +192,7 @@ def _describe_cost(
 def _unused_amount(
     share: GpuShare | None, spec: ServingSpec, cluster: ClusterInfo
 ) -> Decimal | None:
-    """Dollars an hour of a node beside one pod; None: not known."""
+    """Return the dollars an hour of a node beside one pod. None means not known."""
     if share is None or share.usd_per_hour_amount is None:
         return None
     capacity = spec.placement.capacity
@@ -210,7 +209,7 @@ def _unused_amount(
 
 
 def sum_per_hour(revisions: Iterable[RunningRevision], shares: SharesByCluster) -> Decimal | None:
-    """Cost per hour at min replicas. None if any price is missing."""
+    """Return the cost per hour at min replicas. None if any price is missing."""
     return _sum(revisions, shares, lambda spec: spec.floor_replicas)
 
 
@@ -253,7 +252,9 @@ def _overlap_amount(overlap: Decimal | None, replaces: ReplacedDeployment | None
 
 
 def _cheapest(shares: Sequence[GpuShare | None]) -> Decimal | None:
-    """Of a replica on the cheapest of several instance types; None for one, or without all prices."""
+    """Return the hourly price of the cheapest of several instance types. None for a single one, or without all
+    prices.
+    """
     amounts = [share.usd_per_hour_amount for share in shares if share]
     known = [amount for amount in amounts if amount is not None]
     return min(known) if 1 < len(shares) == len(known) else None

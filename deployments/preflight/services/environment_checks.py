@@ -27,7 +27,9 @@ _OPENS_ADDRESS: Final = (*_BRINGS_VERSION, ChangeKind.START)
 def check_place(
     *, environment: str, cluster_id: int, cluster: str, namespace: str, name: str
 ) -> list[Check]:
-    """Of something that does not exist yet. No check where nothing restricts the environment."""
+    """Check the environment and address of something that does not exist yet. No check where nothing restricts
+    the environment.
+    """
     admitted = rule_selectors.admitted_on(cluster_id)
     if admitted and environment not in admitted:
         only = " and ".join(admitted)
@@ -55,8 +57,9 @@ def check_change(
     additional: Sequence[ModelVersion] = (),
     current: ServingSpec | None = None,
 ) -> list[Check]:
-    """No check for what the rules do not ask for. `additional` are the versions of multi-model serving;
-    `current` is the spec that serves at the address now, if any does.
+    """Check a change against the rules of its environment. No check for what they do not ask for. `additional`
+    are the versions of multi-model serving; `current` is the spec that serves at the address now, if any
+    does.
     """
     rules = rule_selectors.in_force(environment, team_id)
     checks: list[Check] = []
@@ -71,7 +74,7 @@ def check_change(
 
 
 def check_open_address(*, environment: str, team_id: int) -> list[Check]:
-    """Of an address that cannot have keys. No check where the rules allow one."""
+    """Check an address that cannot have keys. No check where the rules allow an open one."""
     if not rule_selectors.in_force(environment, team_id).callers_need_key:
         return []
     fix = "Call the deployments with their keys instead: a pipeline takes none."
@@ -79,7 +82,9 @@ def check_open_address(*, environment: str, team_id: int) -> list[Check]:
 
 
 def _may_open(kind: str, current: ServingSpec | None) -> bool:
-    """What is open already may stay so with a roll back, which must not wait."""
+    """Return whether the change may open a closed address. A roll back must not wait, so one that keeps an open
+    address open does not count.
+    """
     is_keyed = current is not None and not current.network.access_kind.opens_to_everyone
     return kind in _OPENS_ADDRESS or (kind == ChangeKind.ROLL_BACK and is_keyed)
 
@@ -103,7 +108,7 @@ def _check_promotion(
     kind: str,
     versions: Sequence[ModelVersion],
 ) -> Iterator[Check]:
-    """Golden requests are those of the first version: the others get none."""
+    """Check the promotion of versions. Golden requests are those of the first version: the others get none."""
     version, *additional = versions
     source = environment_rules.source_of(environment, rules)
     evidence = promotion.evidence_of(version, team_id=team_id, source=source) if source else None
@@ -136,7 +141,7 @@ def _check_finished(
 
 
 def _check_golden(version: ModelVersion, source: str, evidence: PromotionEvidence | None) -> Check:
-    """`source` empty: they only have to exist."""
+    """Check the golden requests of a version. An empty `source` means they only have to exist."""
     count = GoldenRequest.objects.filter(model=version.model_id, retired_at=None).count()
     if not count:
         fix = "Save requests with known answers on the page of the model."

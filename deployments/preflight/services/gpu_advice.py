@@ -52,7 +52,9 @@ class Load:
 
 
 def advise(*, actor: Actor, version_id: int, cluster_id: int, load: Load) -> Advice:
-    """Raises NotFound for what the actor cannot see, Invalid if the required memory is unknown."""
+    """Rank the cluster's GPU shares for a version. Raises NotFound for what the actor cannot see, Invalid if
+    the required memory is unknown.
+    """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     cluster = clusters.get_cluster(cluster_id)
@@ -75,8 +77,8 @@ def advise_version(
     load: Load,
     shares: list[GpuShare] | None = None,
 ) -> Advice | None:
-    """None if the required memory is unknown. Raises Rejected for additional models that the team
-    does not have.
+    """Rank the cluster's GPU shares for a version. None if the required memory is unknown. Raises Rejected for
+    additional models that the team does not have.
     """
     need = estimate_need(version, load)
     if need is None:
@@ -99,7 +101,9 @@ def advise_version(
 
 
 def _shares_of(cluster: ClusterInfo) -> list[GpuShare]:
-    """Those of device plugins, and those of a DRA driver. What a node would bring that is not there is among the first."""
+    """List the GPU shares of device plugins, then those of a DRA driver. The first include what a node would
+    bring that is not there yet.
+    """
     listed = capacity.list_shares(cluster_id=cluster.id)
     by_claim = [share for share in listed if share.is_claimed]
     of_plugins = offers.requested_by(listed, is_claimed=False)
@@ -123,7 +127,7 @@ def estimate_need(version: ModelVersion, load: Load) -> Need | None:
 
 
 def _language_model_of(version: ModelVersion) -> LanguageModel | None:
-    """The size of external weights as declared, or that of uploaded ones as read."""
+    """Return the size of external weights as declared, or that of uploaded ones as read."""
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     return language_models.model_of(size) if size.parameters_millions else None
 
@@ -197,7 +201,7 @@ def _offer_of(share: GpuShare, cluster: ClusterInfo) -> Offer:
 
 
 def _why_no_claims(share: GpuShare, cluster: ClusterInfo) -> str:
-    """Empty where its devices can be claimed, or nobody knows."""
+    """Return why the share's devices cannot be claimed. Empty where they can, or where that is not known."""
     if not share.is_claimed:
         return ""
     options = ("device-claims", "mig-claims") if share.sharing == "mig" else ("device-claims",)

@@ -38,7 +38,9 @@ def check(
 
 
 def _check_admission(context: ManifestContext, feature: Feature, cluster: str) -> Check:
-    """KServe starts the image as a container without a security context, unless it mounts it."""
+    """Check that Pod Security admits the image, which KServe starts as a container without a security context,
+    unless it mounts it.
+    """
     if feature.version == "native":
         return Check(NAME, ok=True, detail=f"KServe on {cluster} mounts the image.")
     if context.pod_security != RESTRICTED:

@@ -15,8 +15,8 @@ def check_limits(version: ModelVersion, spec: ServingSpec, llm: Llm) -> list[Che
 
 
 def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
-    """Its server does not start with a context longer than the model's. A declared length may be wrong,
-    so the check blocks only where it was read from the files.
+    """Check that the context is no longer than the model's, because its server would not start. A declared
+    length may be wrong, so the check blocks only where it was read from the files.
     """
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     context_length = size.context_length
@@ -33,7 +33,9 @@ def _check_context(version: ModelVersion, llm: Llm) -> list[Check]:
 
 
 def _check_heads(version: ModelVersion, spec: ServingSpec, llm: Llm) -> list[Check]:
-    """vLLM, SGLang and TensorRT-LLM give each GPU, or NeuronCore, the same number of attention heads, or do not start."""
+    """Check that the GPUs divide the attention heads: vLLM, SGLang and TensorRT-LLM give each GPU, or
+    NeuronCore, the same number of them, or do not start.
+    """
     is_neuron = spec.gpu_resource == neuron.DEVICE
     each = neuron_rules.CORES_EACH if is_neuron else 1
     heads = declared_size.from_version(

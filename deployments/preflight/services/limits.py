@@ -21,7 +21,9 @@ _FIX: Final = (
 
 
 def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
-    """`policy` is in force on `cluster`. One check for each image and class that the spec names."""
+    """Check the spec against the policy that is in force on `cluster`. One check for each image and class that
+    the spec names.
+    """
     image = _weights_image(spec)
     checks = [_check_image(image, policy, cluster=cluster)] if image else []
     priority_class = spec.placement.priority_class
@@ -33,13 +35,13 @@ def check_spec(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> lis
 
 
 def check_devices(spec: ServingSpec, policy: ServingPolicy, *, cluster: str) -> list[Check]:
-    """Empty where no taint of a device is tolerated."""
+    """Check the tolerated taints of devices. Empty where none is tolerated."""
     text = spec.placement.claim_tolerations
     return [_check_taints(DEVICE_TAINTS, text, policy, cluster=cluster)] if text else []
 
 
 def _weights_image(spec: ServingSpec) -> str:
-    """The OCI image with the weights, which KServe runs as a sidecar; empty without one."""
+    """Return the OCI image with the weights, which KServe runs as a sidecar. Empty without one."""
     artifact = "" if spec.llm is None else spec.llm.artifact
     return artifact.removeprefix(_OCI) if artifact.startswith(_OCI) else ""
 
@@ -61,7 +63,7 @@ def _check_priority(name: str, policy: ServingPolicy, *, cluster: str) -> Check:
 
 
 def _check_taints(name: str, text: str, policy: ServingPolicy, *, cluster: str) -> Check:
-    """As the platform lists them: with the value, or without one for every value."""
+    """Check that the platform allows the taints: it lists them with the value, or without one for every value."""
     refused = [
         taint for taint in node_selection.split_taints(text) if taint not in policy.allowed_taints
     ]

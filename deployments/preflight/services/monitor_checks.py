@@ -18,7 +18,9 @@ _NAME: Final = "ServiceMonitor"
 
 
 def check_monitor(context: ManifestContext, spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """Empty without a ServiceMonitor, and where the operator is missing, which other checks report."""
+    """Check that a Prometheus reads the ServiceMonitor. Empty without one, and where the operator is missing,
+    which other checks report.
+    """
     operator = cluster.capabilities.feature("prometheus").is_there
     if not spec.network.service_monitor or operator is False:
         return []
@@ -66,7 +68,7 @@ def _check_namespace(
 
 
 def _labels_of_namespace(context: ManifestContext, cluster_id: int) -> dict[str, str]:
-    """Of the live namespace, and those that the portal sets."""
+    """Return the labels of the live namespace together with those that the portal sets."""
     live = objects.get(
         cluster_id=cluster_id,
         api_version="v1",

@@ -57,13 +57,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RevisionPreflight(Preflight):
-    """With the revision as it was rendered, for who would otherwise render it again."""
+    """A preflight with its rendered revision, for callers that would otherwise render it again."""
 
     rendered: RenderedRevision
 
 
 def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
-    """For a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
+    """Check a new deployment. Raises NotFound for a version or cluster the actor cannot see."""
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     return check_deploy(draft, version, clusters.get_cluster(draft.cluster_id))
@@ -72,7 +72,7 @@ def check(*, actor: Actor, draft: DeployDraft) -> RevisionPreflight:
 def check_deploy(
     draft: DeployDraft, version: ModelVersion, cluster: ClusterInfo
 ) -> RevisionPreflight:
-    """`check` after the permission, with the version and the cluster of the draft."""
+    """Run the checks of `check` after the permission, with the version and the cluster of the draft."""
     spec = defaults.complete_spec(draft.spec, version, cluster.serving, cluster.capabilities)
     subject = subject_of(version, cluster, spec, name=draft.name, deployment_id=0, number=1)
     subject = replace(subject, environment=draft.environment)
@@ -112,7 +112,7 @@ def check_revision(
     overlap_seconds: int = 0,
     baseline: ServingSpec | None = None,
 ) -> RevisionPreflight:
-    """For a new revision of an existing deployment, or for its stable revision in place."""
+    """Check a new revision of an existing deployment, or its stable revision in place."""
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     return evaluate_revision(
         deployment=deployment,
@@ -137,8 +137,9 @@ def evaluate_revision(
     revision: RenderedRevision | None = None,
     baseline: ServingSpec | None = None,
 ) -> RevisionPreflight:
-    """`check_revision` without the permission to request a change. `overlap_seconds` is the time
-    during which both revisions, and a baseline, run; `revision` is the same one where it is rendered already.
+    """Run the checks of `check_revision` without the permission to request a change. `overlap_seconds` is the
+    time during which both revisions, and a baseline, run; `revision` is the same one where it is rendered
+    already.
     """
     cluster = clusters.get_cluster(deployment.cluster_id)
     subject = subject_of(

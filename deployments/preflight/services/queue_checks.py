@@ -23,7 +23,9 @@ _REVISION: Final = len("-r99")
 
 
 def check_queue(context: ManifestContext, spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """Empty without a queue, and on a cluster without Kueue: what the cluster lacks is a check of its own."""
+    """Check the queue of Kueue. Empty without a queue, and on a cluster without Kueue: what the cluster lacks
+    is a check of its own.
+    """
     name, kueue = spec.placement.queue, cluster.capabilities.kueue
     if not name or kueue is None:
         return []
@@ -50,7 +52,9 @@ def _missing(name: str, namespace: str, kueue: Kueue) -> Check:
 
 
 def _of_queue(queue: LocalQueue, of_cluster: str) -> Check:
-    """`of_cluster`: why its ClusterQueue admits nothing, which the LocalQueue does not say."""
+    """Check that the queue admits pods. `of_cluster` says why its ClusterQueue admits nothing, which the
+    LocalQueue does not say.
+    """
     title = f"LocalQueue {queue.name} of {queue.namespace}"
     if queue.problem:
         detail = f"{title} admits nothing now: {queue.problem}"

@@ -48,6 +48,6 @@ def check_quota(
 
 
 def _describe_left(left: int, resource: str) -> str:
-    """ "1 GPU is", "No Neuron devices are": of the kind that is requested."""
+    """Describe what is left of the requested kind: "1 GPU is", "No Neuron devices are"."""
     kinds = shares.kinds_of([resource])
     return f"1 {kinds.removesuffix('s')} is" if left == 1 else f"{left or 'No'} {kinds} are"

@@ -39,7 +39,9 @@ def check_default(
 
 
 def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
-    """Empty for a fixed replica count and for metrics that the cluster provides."""
+    """Check the metrics that an autoscaler reads from Prometheus, and warn of an HPA on CPU or memory.
+    Empty where it reads none.
+    """
     if spec.scaling.kind == HPA and spec.scaling.metric in ("cpu", "memory"):
         detail = (
             f"HPA uses {spec.scaling.metric}, a poor signal for GPU load: it may stay at min "
@@ -54,8 +56,8 @@ def check_scaling(spec: ServingSpec, cluster: ClusterInfo) -> list[Check]:
 def check_knative(
     spec: ServingSpec, cluster: ClusterInfo, manifests: Sequence[Manifest]
 ) -> list[Check]:
-    """Knative refuses fields of a pod that its configuration does not allow, and KServe sends it the
-    pod only after the dry run.
+    """Check the pod's fields against Knative's configuration. Knative refuses fields that it does not allow,
+    and KServe sends it the pod only after the dry run.
     """
     if spec.scaling.kind != KNATIVE:
         return []

@@ -10,7 +10,7 @@ from deployments.preflight.domain.checks import Check
 
 
 def check_signed(served: Sequence[ModelVersion], *, environment: str) -> list[Check]:
-    """One check for all models of the revision; none where no rule holds."""
+    """Check the attestations of all models of the revision together. Empty where no rule holds."""
     results = [(row, attestations.shortfalls(row, environment=environment)) for row in served]
     if all(lacks is None for _, lacks in results):
         return []

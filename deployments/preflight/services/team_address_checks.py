@@ -20,7 +20,9 @@ _APPROVED: Final = (ChangeState.APPROVED, ChangeState.APPLYING)
 def check(
     *, spec: ServingSpec, model: str, team_id: int, cluster_id: int, deployment_id: int
 ) -> list[Check]:
-    """`deployment_id` has no row for a new deployment. Empty where it does not serve at the team's address."""
+    """Check the names at the team's address. `deployment_id` has no row for a new deployment. Empty where it
+    does not serve there.
+    """
     names = set(http_route.team_models_of(spec, model))
     if not names:
         return []
@@ -36,7 +38,9 @@ def check(
 
 
 def _others(team_id: int, cluster_id: int) -> QuerySet[Revision]:
-    """The revisions that serve there, or will: of two requests the one that was approved first has the name."""
+    """Return the revisions that serve there, or will: of two requests the one that was approved first has the
+    name.
+    """
     coming = ChangeRequest.objects.filter(state__in=_APPROVED).values("revision")
     serves = Q(pk=F("deployment__stable_revision")) | Q(pk=F("deployment__candidate_revision"))
     rows = Revision.objects.filter(

@@ -16,7 +16,7 @@ _SHARED = "ReadWriteMany"
 
 
 def check_volume(context: ManifestContext, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
-    """Empty where no claim keeps the models."""
+    """Check the claim that keeps the models. Empty where none does."""
     name = spec.storage.volume_claim
     if not name:
         return []

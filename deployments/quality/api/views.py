@@ -30,7 +30,7 @@ class ToleranceSerializer(Serializer):
 
 
 class GoldenRequestSerializer(Serializer):
-    """Immutable: saving the same name again makes its next number."""
+    """A golden request. It is immutable: saving the same name again makes its next number."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -99,8 +99,9 @@ class BeforeTrafficSerializer(Serializer):
 
 
 class NewObservationsSerializer(Serializer):
-    """One batch of one kind: labels as texts, lengths as whole numbers, structured as booleans
-    (true: the answer had the right form), embeddings as lists of numbers."""
+    """A batch of values of one kind: labels as texts, lengths as whole numbers, structured as booleans (true:
+    the answer had the right form), embeddings as lists of numbers.
+    """
 
     revision = serializers.IntegerField(help_text="revision that gave the answers")
     kind = choice_of(Kind)

@@ -25,7 +25,9 @@ _OUTPUT_FIELDS: Final = (*_TENSOR_FIELDS, "parameters")
 
 
 def check_name(name: str) -> str:
-    """Raises Rejected for a name that is empty, too long or not printable."""
+    """Normalise the spaces of a name and return it. Raises Rejected for a name that is empty, too long or not
+    printable.
+    """
     text = " ".join(name.split())
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise _bad("name", f"Enter a name of 1 to {LONGEST_NAME} printable characters.")
@@ -33,7 +35,7 @@ def check_name(name: str) -> str:
 
 
 def check_request(request: object, signature: Signature) -> dict[str, Any]:
-    """The request without an id, each input fitting the signature. Raises Rejected."""
+    """Check a request and return it without an id, each input fitting the signature. Raises Rejected."""
     if not isinstance(request, Mapping):
         raise _bad("request", "The request must be a JSON object with inputs, in Triton's format.")
     check_names("request", request, _REQUEST_FIELDS)
@@ -47,7 +49,7 @@ def check_request(request: object, signature: Signature) -> dict[str, Any]:
 
 
 def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]:
-    """The outputs of the right answer, flat. Raises Rejected."""
+    """Check the right answer and return its outputs, flat. Raises Rejected."""
     place = "expected.outputs"
     if isinstance(answer, list):
         answer, place = {"outputs": answer}, "expected"
@@ -66,7 +68,9 @@ def check_expected(answer: object, signature: Signature) -> list[dict[str, Any]]
 def check_tolerances(
     tolerances: object, expected: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, float]]:
-    """{output: {"absolute", "relative"}} for floating-point outputs only. Raises Rejected."""
+    """Check tolerances, {output: {"absolute", "relative"}}, which are for floating-point outputs only. Raises
+    Rejected.
+    """
     if not isinstance(tolerances, Mapping):
         raise _bad(
             "tolerances", 'Enter tolerances as {"scores": {"absolute": 0, "relative": 1e-3}}.'
@@ -91,9 +95,9 @@ def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
 
 
 def signature_problem(signature: Signature, reported: Mapping[str, Any]) -> str:
-    """What differs between the version's signature and what the server reports of its model
-    (`GET /v2/models/{name}`); empty when they match, or when the file has none. A dynamic dimension
-    fits any size.
+    """Describe how the version's signature differs from what the server reports of its model (`GET
+    /v2/models/{name}`). A dynamic dimension fits any size. Empty when they match, or when the file has no
+    signature.
     """
     if not signature.inputs and not signature.outputs:
         return ""
@@ -148,7 +152,7 @@ def _outputs_in(field: str, key: str, value: Mapping[str, Any]) -> tuple[Output,
 def _check_fit(
     field: str, outputs: Sequence[Output], tensors: Sequence[Tensor], *, is_whole: bool
 ) -> None:
-    """A version without a known signature fits anything."""
+    """Check that the request fits the signature. Anything fits a version without a known one. Raises Rejected."""
     if not tensors:
         return
     known = {tensor.name: tensor for tensor in tensors}
@@ -191,7 +195,7 @@ def _check_tolerance(name: str, tolerance: object) -> dict[str, float]:
 
 
 def _check_storable(field: str, value: object) -> None:
-    """PostgreSQL keeps neither NaN, nor a zero byte, nor half a character in JSON."""
+    """Check that PostgreSQL can store the JSON: it keeps neither NaN, nor a zero byte, nor half a character."""
     try:
         text = json.dumps(value, allow_nan=False)
         json.dumps(value, ensure_ascii=False).encode()

@@ -61,7 +61,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One output of one request. `largest_*` are None where nothing can be subtracted.
+    """The difference of one output of one request. `largest_*` are None where nothing can be subtracted.
 
     `mismatch` describes the first element beyond tolerance, or what else is wrong; empty if nothing
     is.
@@ -88,7 +88,7 @@ def differences_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Difference, ...
 
 
 def read(answer: object) -> tuple[Output, ...]:
-    """The outputs of an inference answer. Raises BadOutputs."""
+    """Return the outputs of an inference answer. Raises BadOutputs."""
     rows = answer.get("outputs") if isinstance(answer, Mapping) else None
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise BadOutputs("no list of outputs")
@@ -123,7 +123,9 @@ def compare(
     got: Sequence[Output],
     tolerances: Mapping[str, Tolerance],
 ) -> tuple[Difference, ...]:
-    """One line per expected output, in their order. Outputs that only `got` has do not count."""
+    """Compare the outputs, one result per expected output, in their order. Outputs that only `got` has do not
+    count.
+    """
     by_name = {output.name: output for output in got}
     return tuple(
         _compare_one(output, by_name.get(output.name), tolerance_of(output, tolerances))
@@ -211,12 +213,12 @@ def _short(value: Any) -> str:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinities."""
+    """Replace infinities and NaN by None: JSON has none."""
     return value if math.isfinite(value) else None
 
 
 def _flatten(data: Sequence[Any]) -> Iterator[Any]:
-    """Without recursion: an answer may be nested as deep as it likes."""
+    """Yield the items of nested lists without recursion: an answer may be nested to any depth."""
     stack = [iter(data)]
     while stack:
         for item in stack[-1]:

@@ -1,4 +1,4 @@
-"""What services posted about the answers of both sides of a rollout."""
+"""The observations that services posted about the answers of both sides of a rollout."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Sides = tuple[list[Summary], list[Summary]]
 
 
 def posted_kinds(rollout: Rollout) -> set[str]:
-    """Kinds posted for either side since the rollout began."""
+    """Return the kinds posted for either side since the rollout began."""
     return set(
         _since(rollout, rollout.created_at).order_by().values_list("kind", flat=True).distinct()
     )
 
 
 def windows_of(rollout: Rollout, kind: Kind) -> Sides:
-    """Both sides window by window. Once stable gets no requests, it is what was posted for it in the
-    hour before.
+    """Return the summaries of both sides window by window. Once stable gets no requests, its side is what was
+    posted for it in the hour before.
     """
     until = rollout.reference.get("until")
     if until is not None:
@@ -54,12 +54,12 @@ def _beside_before(rollout: Rollout, kind: Kind, until: datetime) -> Sides:
 
 
 def _one_sided(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
-    """As `common`, for rows of one side; each window is its own pair."""
+    """Return the windows of rows of one side, as `common` does for two; each window is its own pair."""
     return answer_windows.windows(rows, now=clock.now())[:_MOST_WINDOWS]
 
 
 def _since(rollout: Rollout, at: datetime) -> QuerySet[QualityObservation]:
-    """Observations posted for both sides, oldest first; a baseline answers as stable does."""
+    """Return observations posted for both sides, oldest first; a baseline answers as stable does."""
     revisions = (
         rollout.stable_revision_id,
         rollout.candidate_revision_id,

@@ -38,8 +38,8 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class BeforeTrafficRow:
-    """One golden request as the candidate answered it. `against_stable` is empty while the stable
-    revision has not answered, and `stable_message` says why.
+    """A golden request as the candidate answered it. `against_stable` is empty while the stable revision has
+    not answered, and `stable_message` says why.
     """
 
     name: str
@@ -54,7 +54,9 @@ class BeforeTrafficRow:
 
 @dataclass(frozen=True, slots=True)
 class BeforeTraffic:
-    """NOT_ENOUGH waits: the candidate has not answered yet. FAILED aborts the rollout."""
+    """The answers to golden requests before traffic. NOT_ENOUGH waits: the candidate has not answered yet.
+    FAILED aborts the rollout.
+    """
 
     verdict: Verdict
     message: str
@@ -65,25 +67,25 @@ class BeforeTraffic:
 
 
 def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
-    """Current golden requests, by name."""
+    """Return the current golden requests of a model, by name."""
     rows = GoldenRequest.objects.filter(model=model, retired_at=None)
     return rows.select_related("model__team", "version", "created_by").order_by("name")
 
 
 def named(keys: Sequence[int]) -> list[GoldenRequest]:
-    """Golden requests by name, including those deleted since."""
+    """Return golden requests by name, including those deleted since."""
     return list(GoldenRequest.objects.filter(pk__in=keys).order_by("name"))
 
 
 def signature_of(model: Model) -> Signature:
-    """The signature of the newest version that may be deployed; empty without one."""
+    """Return the signature of the newest version that may be deployed. Empty without one."""
     rows = ModelVersion.objects.filter(model=model, state=VersionState.READY)
     newest = rows.order_by("-number").first()
     return signatures.from_json(newest.signature if newest else {})
 
 
 def last_results(rows: Sequence[GoldenRequest]) -> dict[int, GoldenResult]:
-    """The last result of each golden request, before traffic or as a probe."""
+    """Return the last result of each golden request, before traffic or as a probe."""
     answered = GoldenResult.objects.filter(golden__in=rows, checked_at__isnull=False)
     newest = answered.order_by().values("golden").annotate(newest=Max("id"))
     results = GoldenResult.objects.filter(pk__in=newest.values("newest"))
@@ -124,7 +126,7 @@ def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
 def guards_for(
     *, rollout: Rollout, limits: Mapping[QualityMetric, float | None]
 ) -> tuple[GuardResult, ...]:
-    """Results of the guards on answers at a running step; none where there is no data."""
+    """Return the results of the guards on answers at a running step. Empty where there is no data."""
     run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
     disagreement = limits["disagreement"]
     results = [] if run is None else [_golden_guard(run)]

@@ -36,7 +36,9 @@ def save(
     tolerances: object = None,
     version_id: int | None = None,
 ) -> GoldenRequest:
-    """An existing name gets its next number. `version_id`: version that gave the answer."""
+    """Save a golden request. An existing name gets its next number. `version_id` is the version that gave the
+    answer.
+    """
     model = versions.get_model(actor=actor, team_slug=team_slug, name=model_name)
     policy.require(actor, Action.UPLOAD, model)
     version = _version_of(actor, model, version_id)
@@ -52,7 +54,7 @@ def save(
 
 
 def retire(*, actor: User, golden_id: int) -> GoldenRequest:
-    """Later candidates do not get it; runs that have begun keep it."""
+    """Delete a golden request. Later candidates do not get it; runs that have begun keep it."""
     row = quality.get_golden_request(actor=actor, golden_id=golden_id)
     policy.require(actor, Action.UPLOAD, row)
     with transaction.atomic():
@@ -130,7 +132,7 @@ def _version_of(actor: User, model: Model, version_id: int | None) -> ModelVersi
 
 
 def _signature_of(model: Model, version: ModelVersion | None) -> Signature:
-    """The signature of the version that gave the answer, else of the newest that may be deployed."""
+    """Return the signature of the version that gave the answer, else of the newest that may be deployed."""
     if version is None:
         return quality.signature_of(model)
     return signatures.from_json(version.signature)

@@ -139,7 +139,9 @@ def _is_needed(run: GoldenRun) -> bool:
 
 
 def _send_due(run: GoldenRun, lease: Lease) -> str:
-    """Why the candidate did not respond; empty when it answered every request of this pass."""
+    """Send the requests that are due and return why the candidate did not respond. Empty when it answered every
+    request of this pass.
+    """
     until = clock.now() + timedelta(seconds=_WORK_SECONDS)
     try:
         _check_signature(run)
@@ -156,9 +158,7 @@ def _send_due(run: GoldenRun, lease: Lease) -> str:
 
 
 def _due_results(run: GoldenRun) -> list[GoldenResult]:
-    """Results that are not answered yet, for a probe in this round, which began when the last
-    ended.
-    """
+    """Return results that are not answered yet, for a probe in this round, which began when the last ended."""
     rows = list(run.results.select_related("golden").order_by("golden__name"))
     if run.purpose == ProbePurpose.BEFORE_TRAFFIC:
         return [row for row in rows if row.verdict == ProbeVerdict.WAITING]
@@ -186,7 +186,9 @@ def _describe_match(signature: Signature) -> str:
 
 
 def _send(run: GoldenRun, row: GoldenResult) -> None:
-    """Raises NotAnswered when the candidate does not respond, or stable does not yet."""
+    """Send one golden request and store the result. Raises NotAnswered when the candidate does not respond, or
+    stable does not yet.
+    """
     request = row.golden.request
     GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
     got, refusal = _read(pod_inference.infer(run.rollout.candidate_revision, request))
@@ -214,7 +216,7 @@ def _send(run: GoldenRun, row: GoldenResult) -> None:
 
 
 def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output], str]:
-    """Stable's answer for the comparison only; after a few attempts the run continues without it."""
+    """Read stable's answer, for the comparison only. After a few attempts the run continues without it."""
     try:
         return _read(pod_inference.infer(stable, row.golden.request))
     except NotAnswered as error:
@@ -224,7 +226,7 @@ def _stable_answer(stable: Revision, row: GoldenResult) -> tuple[Sequence[Output
 
 
 def _read(answer: PodResponse) -> tuple[Sequence[Output], str]:
-    """The outputs, or why there are none."""
+    """Return the outputs, or why there are none."""
     if answer.is_cut:
         return (), "the response is larger than 2 MB"
     try:

@@ -1,4 +1,6 @@
-"""What a service posts of its model's answers: summed up at once, a row per revision and minute."""
+"""Observations that a service posts of its model's answers. They are summed up at once, a row per revision and
+minute.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _KEPT: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """`reference_n`: how many of the values went into the revision's reference set."""
+    """The stored observation. `reference_n` is how many of the values went into the revision's reference set."""
 
     revision_number: int
     kind: Kind
@@ -38,7 +40,9 @@ class Posted:
 def post(
     *, actor: User, deployment_id: int, revision_number: int, kind: Kind, values: object
 ) -> Posted:
-    """Raises Invalid for values that are not of the kind, and for revisions that do not serve."""
+    """Store posted values. Raises Invalid for values that are not of the kind, and for revisions that do not
+    serve.
+    """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     revision = _serving(deployment, revision_number)
@@ -64,8 +68,9 @@ def _serving(deployment: Deployment, number: int) -> Revision:
 def _post_vectors(
     actor: User, deployment: Deployment, revision: Revision, vectors: list[list[float]]
 ) -> Posted:
-    """The first ones of a revision become its reference set. All others, and all of a candidate,
-    are compared with the reference set of the stable revision."""
+    """Store embeddings. The first ones of a revision become its reference set. All others, and all of a
+    candidate, are compared with the reference set of the stable revision.
+    """
     size = len(vectors[0])
     stable = deployment.stable_revision or revision
     with transaction.atomic():

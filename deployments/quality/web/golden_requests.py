@@ -46,7 +46,7 @@ class JsonField(forms.CharField):
 
 
 class AnswerForm(ServiceForm):
-    """What Try it has just got."""
+    """The answer that Try it has just got."""
 
     name = forms.CharField(max_length=quality_golden_requests.LONGEST_NAME)
     request = JsonField()
@@ -149,7 +149,9 @@ def _saved(request: HttpRequest, row: GoldenRequest) -> HttpResponse:
 def _show(
     request: HttpRequest, model: Model, refused: ServiceForm, form: GoldenForm
 ) -> HttpResponse:
-    """`refused` may be another form than the one that is shown; then all its errors are shown."""
+    """Show the form with the errors. `refused` may be another form than the one that is shown; then all its
+    errors are shown.
+    """
     lists = [refused.non_field_errors()] if refused is form else refused.errors.values()
     errors = [str(error) for errors in lists for error in errors]
     context = {"model": model, "form": form, "errors": errors}
@@ -157,7 +159,7 @@ def _show(
 
 
 def _pasted(form: AnswerForm) -> dict[str, Any]:
-    """As it was sent, also what the form refuses."""
+    """Return the form's content as it was sent, including what the form refuses."""
     texts = {name: form[name].data or "" for name in ("request", "expected")}
     document = ",\n".join(f'"{name}": {text}' for name, text in texts.items())
     return {"name": form["name"].data or "", "document": "{\n" + document + "\n}"}

@@ -29,7 +29,7 @@ _STATES = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.NOT_ENOUGH: "
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """One output over all requests that both sides answered. Numbers that are not known are None."""
+    """An output over all requests that both sides answered. None means not known."""
 
     name: str
     requests: int
@@ -57,7 +57,7 @@ class GoldenLine:
 
 
 def before_traffic_context(rollout: Rollout) -> dict[str, Any]:
-    """For `pages/_before_traffic.html`, which is empty for a rollout without golden requests."""
+    """Return the context of `pages/_before_traffic.html`, which is empty for a rollout without golden requests."""
     state = quality.before_traffic(rollout=rollout)
     lines = _output_lines(state.rows)
     both = [row for row in state.rows if row.against_stable]
@@ -74,7 +74,7 @@ def before_traffic_context(rollout: Rollout) -> dict[str, Any]:
 
 
 def golden_lines(model: Model) -> list[GoldenLine]:
-    """The golden requests of a model, each with the last answer that a candidate gave."""
+    """Return the golden requests of a model, each with the last answer that a candidate gave."""
     rows = list(quality.golden_requests_of(model))
     last = quality.last_results(rows)
     return [
@@ -91,7 +91,7 @@ def golden_lines(model: Model) -> list[GoldenLine]:
 def saving_context(
     user: User, deployment: Deployment, trial: Trial | None, body: str
 ) -> dict[str, Any]:
-    """For the form that saves an answer; `saving` is None where there is nothing to save."""
+    """Return the context of the form that saves an answer. `saving` is None where there is nothing to save."""
     stable = deployment.stable_revision
     if trial is None or stable is None or not trial.is_success or trial.is_cut:
         return {"saving": None}
@@ -110,7 +110,7 @@ def saving_context(
 
 
 def example_of(model: Model) -> str:
-    """What the form is prefilled with: a golden request in the shape of the model's signature."""
+    """Return the text that the form is prefilled with: a golden request in the shape of the model's signature."""
     signature = signatures.truncate(quality.signature_of(model), _MOST_TENSORS)
     inputs = [_example_tensor(tensor) for tensor in signature.inputs or _UNKNOWN]
     outputs_ = [_example_tensor(tensor) for tensor in signature.outputs or _UNKNOWN]
@@ -125,7 +125,7 @@ def example_of(model: Model) -> str:
 
 
 def _example_tensor(tensor: Tensor) -> dict[str, Any]:
-    """Data is for the person to fill in."""
+    """Return an example of a tensor. Its data is for the person to fill in."""
     shape = [max(size, 1) for size in tensor.dims]
     return {
         "name": tensor.name,

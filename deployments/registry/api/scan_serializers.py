@@ -1,4 +1,4 @@
-"""Shapes of a scan and of a release from quarantine."""
+"""Serializers of a scan and of a release from quarantine."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class GrantedReleaseSerializer(Serializer):
 
 
 class ScannedVersionSerializer(Serializer):
-    """What the detail of a version has of its scan."""
+    """The scan of a version and its release from quarantine."""
 
     scan = serializers.SerializerMethodField()
     release = serializers.SerializerMethodField()
 
     @extend_schema_field(ScanSerializer(allow_null=True))
     def get_scan(self, version: ModelVersion) -> Any:
-        """Null before the first scan."""
+        """The scan. Null before the first one."""
         report = verdicts.from_json(version.scan)
         return None if report is None else ScanSerializer(report).data
 
     @extend_schema_field(GrantedReleaseSerializer(allow_null=True))
     def get_release(self, version: ModelVersion) -> Any:
-        """The last release from quarantine, also after its end; null if there was none."""
+        """The last release from quarantine, also after its end. Null if there was none."""
         release = releases.from_json(version.release)
         return None if release is None else GrantedReleaseSerializer(release).data

@@ -56,7 +56,7 @@ class SignatureSerializer(Serializer):
 
 
 class DeclarationSerializer(Serializer):
-    """What the file does not contain."""
+    """The uploader's declaration of what the file does not contain."""
 
     supports_batching = serializers.BooleanField(
         default=None,
@@ -165,7 +165,7 @@ class ListedVersionSerializer(Serializer):
     ready_at = serializers.DateTimeField(allow_null=True)
 
     def get_storage_uri(self, version: ListedVersion | ModelVersion) -> str:
-        """The serving repository; empty until it is created."""
+        """The serving repository. Empty until it is created."""
         if version.source_uri:
             return version.source_uri
         prefix = version.repository_prefix
@@ -183,7 +183,7 @@ class ListedVersionSerializer(Serializer):
 
 
 class OriginSerializer(Serializer):
-    """Where an imported version came from."""
+    """The origin of an imported version."""
 
     import_id = serializers.IntegerField(source="pk")
     kind = choice_of(ImportKind)
@@ -214,7 +214,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
 
     @extend_schema_field(OriginSerializer(allow_null=True))
     def get_origin(self, version: ModelVersion) -> Any:
-        """Null for a version that was not imported."""
+        """The origin. Null for a version that was not imported."""
         if version.source_uri:
             return None
         job = getattr(version, "source_import", None)
@@ -224,18 +224,18 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
         return versions.list_alias_names(version)
 
     def get_vram_min_mib(self, version: ModelVersion) -> int | None:
-        """Lower bound of the estimate; null without an estimate."""
+        """The lower bound of the estimate. Null without an estimate."""
         return measurements.min_vram_mib(version)
 
     @extend_schema_field(LoadTestSerializer(allow_null=True))
     def get_load_test(self, version: ModelVersion) -> Any:
-        """How Triton loaded it before it was ready; null without a result."""
+        """The result of loading the version in Triton before it was ready. Null without a result."""
         result = results.of_signature(version.signature)
         return result and LoadTestSerializer(result.to_json()).data
 
     @extend_schema_field(SignatureSerializer(allow_null=True))
     def get_signature(self, version: ModelVersion) -> Any:
-        """Null until it is read from the file."""
+        """The signature. Null until it is read from the file."""
         return SignatureSerializer(version.signature).data if version.signature else None
 
 

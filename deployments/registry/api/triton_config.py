@@ -80,7 +80,7 @@ class TritonConfigView(APIView):
 
 
 def _stated(request: Request) -> Any:
-    """The settings as they were sent: unknown ones are refused by the definition, with the nearest name."""
+    """Return the settings as they were sent: unknown ones are refused by the definition, with the nearest name."""
     return (request.data.get("settings") if isinstance(request.data, dict) else None) or {}
 
 

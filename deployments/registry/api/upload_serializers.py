@@ -100,7 +100,7 @@ class ArtifactFileSerializer(Serializer):
         return file_uploads.plan_of(file).count
 
     def get_sha256(self, file: ArtifactFile) -> str:
-        """Of the stored bytes; until verified, as declared."""
+        """The SHA-256 of the stored bytes. Until they are verified, the declared one."""
         return file.sha256 or file.declared_sha256
 
     @extend_schema_field(serializers.ChoiceField(choices=FILE_STATES))

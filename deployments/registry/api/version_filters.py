@@ -1,4 +1,4 @@
-"""What lists of versions are filtered and sorted by."""
+"""Filters and order of lists of versions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def filter_of(query: dict[str, Any]) -> VersionFilter:
 
 
 class MetricPage(CursorPage):
-    """By the value of a metric; versions with the same value by their id."""
+    """A page of versions in the order of a metric's value; versions with the same value by their id."""
 
     def __init__(self, *, is_descending: bool) -> None:
         sign = "-" if is_descending else ""

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchingDecision:
-    """`max_batch_size` 0 means no batching. `reason` explains it, with the fix."""
+    """The decision about batching. `max_batch_size` 0 means no batching. `reason` explains it, with the fix."""
 
     max_batch_size: int
     reason: str
@@ -27,7 +27,7 @@ class BatchingDecision:
 def decide(
     verdict: Verdict, reason: str, *, is_declared: bool | None, largest: int
 ) -> BatchingDecision:
-    """A trial result takes precedence; the declaration decides only if there is none."""
+    """Decide the batching. A trial result takes precedence; the declaration decides only if there is none."""
     if verdict is Verdict.NONE:
         return BatchingDecision(
             0, "off: the inputs and outputs do not share a dynamic batch dimension."

@@ -38,7 +38,9 @@ class _CannotRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """`kinds` are the element types of the outputs; `deadline` is in CPU time of this process."""
+    """A trial of a model with batches. `kinds` are the element types of the outputs; `deadline` is in CPU time
+    of this process.
+    """
 
     session: Any
     inputs: list[Input]
@@ -66,7 +68,9 @@ class _Trial:
 
 
 def run(argument: dict[str, Any]) -> dict[str, str]:
-    """{"path", "max_batch_size", "sizes"} to {"verdict", "reason"}; `sizes` are declared, by input."""
+    """Run the trial in the sandbox: {"path", "max_batch_size", "sizes"} to {"verdict", "reason"}. `sizes` are
+    declared, by input.
+    """
     session = onnx_loading.open_session(argument["path"])
     kinds = {value.name: trial_inputs.kind_of(value) for value in session.get_outputs()}
     deadline = time.process_time() + _MAX_SECONDS
@@ -99,7 +103,7 @@ def _decide(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[V
 def _attempts(
     inputs: Sequence[Input], sizes: dict[str, list[int]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Small sizes first, because they are fast, then the declared ones."""
+    """Return the sizes to try: small sizes first, because they are fast, then the declared ones."""
     for chosen in ({}, sizes) if sizes else ({},):
         for policy in trial_inputs.POLICIES:
             generated = [trial_inputs.make_item(inputs, policy, n, chosen) for n in range(_ITEMS)]
@@ -111,7 +115,7 @@ def _attempts(
 def _compare(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> tuple[Verdict, str] | None:
-    """None if these items are inconclusive."""
+    """Compare the answers to items alone and in batches. None if these items are inconclusive."""
     for name, array in alone[0].items():
         if array.ndim == 0 or len(array) != 1:
             return Verdict.DIFFERS, f"{quoted(name)} does not have one result for each item."
@@ -131,7 +135,7 @@ def _compare(
 def _try_larger_batches(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
 ) -> str:
-    """Until the deadline. The largest batch is last, because it takes longest."""
+    """Try larger batches until the deadline. The largest batch is last, because it takes longest."""
     whole = tuple((3 * index) % _ITEMS for index in range(largest))
     seconds_each = 0.0
     for indices in (*_LARGER_BATCHES, whole):

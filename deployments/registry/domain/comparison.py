@@ -21,7 +21,7 @@ class ComparedFact:
 
 
 def list_facts(signature: Signature) -> dict[str, str]:
-    """The facts of a signature as text by name; empty if the file was not read."""
+    """Return the facts of a signature as text by name. Empty if the file was not read."""
     facts = {}
     for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
         for tensor in tensors:
@@ -44,7 +44,7 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedF
 
 
 def truncate(facts: Sequence[ComparedFact], count: int) -> tuple[list[ComparedFact], int]:
-    """At most `count` facts, differences first, and the number omitted."""
+    """Return at most `count` facts, differences first, and the number of omitted ones."""
     if len(facts) <= count:
         return list(facts), 0
     return sorted(facts, key=lambda fact: not fact.is_different)[:count], len(facts) - count

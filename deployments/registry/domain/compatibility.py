@@ -38,7 +38,9 @@ def _removed_or_changed(
 
 
 def _accepts(new_dims: tuple[int, ...], old_dims: tuple[int, ...]) -> bool:
-    """A dimension may become dynamic."""
+    """Return whether a model with the new dimensions takes what fitted the old ones. A dimension may become
+    dynamic.
+    """
     if len(new_dims) != len(old_dims):
         return False
     return all(new in (ANY, old) for new, old in zip(new_dims, old_dims, strict=True))

@@ -1,4 +1,4 @@
-"""What the uploader declares because the file does not contain it: batching, sizes, tensors, a GPU."""
+"""The uploader's declaration of what the file does not contain: batching, sizes, tensors, a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _SEPARATORS: Final = re.compile(r"[\sx\u00d7*,]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """`supports_batching` is used only if the batching trial is inconclusive; None means not declared.
+    """The uploader's declaration. `supports_batching` is used only if the batching trial is inconclusive; None
+    means not declared.
 
     `largest_inputs` has all dimensions of an input as in the file; -1 means not declared.
     `inputs` and `outputs` are those of a file that does not state them, with the batch dimension.
@@ -37,7 +38,9 @@ class Declaration:
     compute_capability: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """What most formats have no use for is left out where it is empty."""
+        """Return the column. Tensors and compute capability, which most formats have no use for, are left out
+        where they are empty.
+        """
         tensors = {"inputs": self.inputs, "outputs": self.outputs}
         rows: dict[str, Any] = {
             name: [tensor.to_json() for tensor in declared]
@@ -57,7 +60,7 @@ _NOTHING: Final = Declaration().to_json()
 
 
 def shown(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The column `declared` as REST shows it: with what is not declared."""
+    """Return the column `declared` as REST shows it: with what is not declared."""
     return from_json(data).to_json() if data else {**_NOTHING, "largest_inputs": {}}
 
 
@@ -84,7 +87,7 @@ def check(
     outputs: Sequence[Tensor] = (),
     compute_capability: str = "",
 ) -> Declaration:
-    """Raises Rejected with the problem of each field."""
+    """Check a declaration. Raises Rejected with the problem of each field."""
     problems = {}
     for name, tensors in (("inputs", inputs), ("outputs", outputs)):
         if problem := declared_tensors.problem_with(tensors):
@@ -128,7 +131,7 @@ def parse_sizes(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def format_sizes(declared: Declaration) -> str:
-    """The inverse of `parse_sizes`."""
+    """Format sizes: the inverse of `parse_sizes`."""
     return "\n".join(
         f"{name} = {' x '.join(map(str, dims))}" for name, dims in declared.largest_inputs.items()
     )

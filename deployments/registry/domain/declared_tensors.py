@@ -33,7 +33,7 @@ def parse(text: str, *, field: str) -> tuple[Tensor, ...]:
 
 
 def format_lines(tensors: Iterable[Tensor]) -> str:
-    """The inverse of `parse`."""
+    """Format tensors as lines: the inverse of `parse`."""
     return "\n".join(f"{t.name} = {t.dtype} {' x '.join(map(str, t.dims))}" for t in tensors)
 
 
@@ -42,7 +42,7 @@ def from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
 
 
 def problem_with(tensors: Sequence[Tensor]) -> str:
-    """Empty if they can be written into a configuration."""
+    """Say why the tensors cannot be written into a configuration. Empty if they can."""
     names = [tensor.name for tensor in tensors]
     if len(names) > _MAX_TENSORS or len(set(names)) < len(names):
         return f"Declare at most {_MAX_TENSORS} tensors, each once."

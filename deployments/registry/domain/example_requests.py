@@ -12,7 +12,8 @@ MAX_ELEMENTS: Final = 60_000
 
 
 def infer_request(signature: Signature) -> dict[str, Any]:
-    """Zeros or empty strings with the type and shape of each input; dynamic dimensions become 1.
+    """Return a request of zeros or empty strings with the type and shape of each input. Dynamic dimensions
+    become 1.
 
     `data` is empty from the input that would exceed MAX_ELEMENTS elements in total.
     """

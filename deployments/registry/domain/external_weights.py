@@ -55,7 +55,9 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExternalWeights:
-    """`name` is the model, claim or image; `pin` the commit or digest, or empty."""
+    """A reference to external weights. `name` is the model, claim or image; `pin` the commit or digest, or
+    empty.
+    """
 
     uri: str
     scheme: str
@@ -69,12 +71,12 @@ class ExternalWeights:
 
     @property
     def advice(self) -> str:
-        """How to pin it; empty if it is pinned."""
+        """The advice how to pin the reference. Empty if it is pinned."""
         return "" if self.is_pinned else _ADVICE[self.scheme]
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
+        """The engines that can load it. Triton's vLLM backend supports Hugging Face ids only."""
         return LLM_ENGINES if self.scheme == HUGGING_FACE else OPENAI_ENGINES
 
     @property
@@ -87,7 +89,9 @@ class ExternalWeights:
 
 
 def parse(text: str) -> ExternalWeights:
-    """Raises Rejected with the fix. The message does not repeat anything that looks like a secret."""
+    """Parse a reference. Raises Rejected with the fix. The message does not repeat anything that looks like a
+    secret.
+    """
     uri = text.strip()
     problem = _problem_with(uri)
     if problem:
@@ -104,13 +108,13 @@ def parse(text: str) -> ExternalWeights:
 
 
 def is_pinned(uri: str) -> bool:
-    """Of a valid reference, as stored."""
+    """Return whether a valid reference, as stored, is pinned."""
     pinned = _PINNED.get(uri.partition("://")[0])
     return bool(pinned and pinned.search(uri))
 
 
 def from_spec(*, hugging_face_id: str, artifact: str) -> ExternalWeights | None:
-    """The weights named by a serving spec; None without a valid reference."""
+    """Return the weights named by a serving spec. None without a valid reference."""
     uri = f"hf://{hugging_face_id}" if hugging_face_id else artifact
     try:
         return parse(uri)

@@ -16,21 +16,23 @@ MAX_DIM: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class InputSizes:
-    """All dimensions of every input. `assumed` names inputs with dimensions that were not declared."""
+    """The dimensions of every input. `assumed` names inputs with dimensions that were not declared."""
 
     dims: Mapping[str, tuple[int, ...]]
     assumed: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """For example "image 4 x 3 x 960 x 960"."""
+        """The sizes as text, for example "image 4 x 3 x 960 x 960"."""
         return ", ".join(
             f"{name} {' x '.join(map(str, dims)) or '1'}" for name, dims in self.dims.items()
         )
 
 
 def largest(signature: Signature, declared: Mapping[str, Sequence[int]]) -> InputSizes:
-    """The first dimension of a batched model is its max batch size, even if declared otherwise."""
+    """Return the largest sizes of all inputs. The first dimension of a batched model is its max batch size,
+    even if declared otherwise.
+    """
     dims, assumed = {}, []
     for tensor in signature.inputs:
         declared_dims = declared.get(tensor.name, ())
@@ -64,7 +66,7 @@ def _default_dim(tensor: Tensor, place: int) -> int:
 
 
 def problems_with(signature: Signature, declared: Mapping[str, Sequence[int]]) -> dict[str, str]:
-    """Contradictions between declared sizes and the file, by input."""
+    """Return contradictions between declared sizes and the file, by input."""
     known = {tensor.name: tensor for tensor in signature.inputs}
     problems = {}
     for name, dims in declared.items():

@@ -1,4 +1,6 @@
-"""Which engines load a version: by its address for external weights, by its format and architecture for an upload."""
+"""The engines that load a version: by its address for external weights, by its format and architecture for an
+upload.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from deployments.registry.domain.hugging_face import facts
 def engines_for(
     source_uri: str, format_key: str, signature: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """`signature` is the column of the version; its architecture may leave some engines of the format out."""
+    """Return the engines that load a version. `signature` is its column; the architecture in it may leave some
+    engines of the format out.
+    """
     if source_uri:
         return external_weights.parse(source_uri).engines
     engines = catalogue.engines_of(format_key)

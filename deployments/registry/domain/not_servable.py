@@ -12,12 +12,12 @@ class NeedsDeclaration(NotServable):
 
 
 def printable(text: str | bytes) -> str:
-    """Text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
+    """Return text from a file without unprintable characters. Protobuf returns bytes for invalid UTF-8."""
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     return "".join(char if char.isprintable() else "�" for char in decoded)
 
 
 def quoted(text: str | bytes, *, longest: int = 60) -> str:
-    """The text in quotes, truncated to `longest` characters."""
+    """Return the text in quotes, truncated to `longest` characters."""
     plain = printable(text)
     return f"“{plain[:longest]}{'…' if len(plain) > longest else ''}”"

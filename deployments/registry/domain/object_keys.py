@@ -16,12 +16,14 @@ _WARM_UP: Final = "warmup"
 
 
 def upload_prefix(*, team: str, model: str, token: str) -> str:
-    """`token` is unique per upload, so no two uploads share a key. Ends with "/"."""
+    """Return the prefix of an upload. `token` is unique per upload, so no two uploads share a key. Ends with
+    "/".
+    """
     return f"uploads/{team}/{model}/{token}/"
 
 
 def unpacked_prefix(upload_prefix: str) -> str:
-    """The prefix of the files of an archive that lies under `upload_prefix`. Ends with "/"."""
+    """Return the prefix of the files of an archive that lies under `upload_prefix`. Ends with "/"."""
     return f"{upload_prefix}{_UNPACKED}/"
 
 
@@ -30,14 +32,14 @@ def is_unpacked(upload_prefix: str) -> bool:
 
 
 def upload_root(upload_prefix: str) -> str:
-    """The prefix of everything of an upload, its archive included. Ends with "/"."""
+    """Return the prefix of everything of an upload, its archive included. Ends with "/"."""
     return "/".join(upload_prefix.split("/")[:_ROOT_SEGMENTS]) + "/"
 
 
 def repository_prefix(
     *, team: str, model: str, number: int, sha256: str, layout_sha256: str
 ) -> str:
-    """The repository root for these files with this layout and configuration. Ends with "/".
+    """Return the repository root for these files with this layout and configuration. Ends with "/".
 
     Verifying a version again with another configuration creates another prefix.
     """
@@ -46,12 +48,12 @@ def repository_prefix(
 
 
 def team_prefix(team: str) -> str:
-    """The prefix that the pods of a team may read. Ends with "/": vision must not match vision-lab."""
+    """Return the prefix that the pods of a team may read. Ends with "/": vision must not match vision-lab."""
     return f"{REPOSITORIES}{team}/"
 
 
 def number_prefix(*, team: str, model: str, number: int) -> str:
-    """The prefix of all serving repositories of a version."""
+    """Return the prefix of all serving repositories of a version."""
     return f"{team_prefix(team)}{model}/{number}/"
 
 
@@ -60,22 +62,22 @@ def config_key(prefix: str, model: str) -> str:
 
 
 def model_directory(prefix: str, model: str) -> str:
-    """Triton's directory of the model under the prefix."""
+    """Return Triton's directory of the model under the prefix."""
     return f"{prefix}{model}/"
 
 
 def model_file_key(prefix: str, model: str, file: str) -> str:
-    """`file` is the name that Triton's backend gives it."""
+    """Return the key of a model's file. `file` is the name that Triton's backend gives it."""
     return f"{prefix}{model}/1/{file}"
 
 
 def settings_key(prefix: str, model: str, name: str) -> str:
-    """The key of a configuration that Triton selects with --model-config-name."""
+    """Return the key of a configuration that Triton selects with --model-config-name."""
     return f"{prefix}{model}/configs/{name}.pbtxt"
 
 
 def warm_up_key(prefix: str, model: str, file: str) -> str:
-    """The key of raw data that Triton's warm-up reads."""
+    """Return the key of raw data that Triton's warm-up reads."""
     return f"{prefix}{model}/{_WARM_UP}/{file}"
 
 

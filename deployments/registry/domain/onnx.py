@@ -42,7 +42,9 @@ _DTYPES: Final = {
 
 
 def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
-    """`files` are the bytes of those beside it. Raises NotServable if it is not a complete ONNX model."""
+    """Read a model. `files` are the sizes in bytes of the files beside it. Raises NotServable if it is not a
+    complete ONNX model.
+    """
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise NotServable(
@@ -77,7 +79,7 @@ def read(path: Path, files: Mapping[str, int] | None = None) -> OnnxFacts:
 
 
 def read_facts(argument: dict[str, Any]) -> dict[str, Any]:
-    """For the sandbox: {"path", "files"} to OnnxFacts as JSON."""
+    """Read OnnxFacts as JSON in the sandbox. The argument is {"path", "files"}."""
     return read(Path(argument["path"]), argument["files"]).to_json()
 
 
@@ -102,7 +104,7 @@ def _parse(path: Path) -> Any:
 
 
 def _inputs(graph: Any) -> tuple[Tensor, ...]:
-    """Graph inputs without initializers, which old exporters list as inputs as well."""
+    """Return graph inputs without initializers, which old exporters list as inputs as well."""
     constants = {tensor.name for tensor in graph.initializer}
     return tuple(_tensor(value) for value in graph.input if value.name not in constants)
 
@@ -149,7 +151,7 @@ def _name_of_type(number: int) -> str:
 
 
 def _weights(model: Any) -> tuple[int, int]:
-    """Bytes and number of all constants, including those of branches and functions."""
+    """Return the bytes and number of all constants, including those of branches and functions."""
     total_bytes = total_count = 0
     for tensor in onnx_graphs.tensors(model):
         count = _product(tensor.dims)
@@ -166,7 +168,7 @@ def _product(dims: Iterable[int]) -> int:
 
 
 def _custom_domains(model: Any) -> set[str]:
-    """Domains of operators that neither the standard nor a function of the model defines."""
+    """Return the domains of operators that neither the standard nor a function of the model defines."""
     own = {(function.domain, function.name) for function in model.functions}
     return {
         node.domain

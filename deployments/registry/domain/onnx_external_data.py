@@ -27,7 +27,7 @@ def is_external(tensor: Any) -> bool:
 
 
 def locate(model: Any, files: Mapping[str, int]) -> tuple[str, ...]:
-    """The files that hold tensors, sorted. `files` are the bytes by path of those below the graph's
+    """Return the files that hold tensors, sorted. `files` are the bytes by path of those below the graph's
     folder, without the graph. Raises NotServable for what is not inside them.
     """
     used = set()
@@ -61,7 +61,7 @@ def _locate(tensor: Any, files: Mapping[str, int]) -> str:
 
 
 def _path_of(location: str) -> str:
-    """Below the graph's folder, as the files of an artifact are named."""
+    """Return the path below the graph's folder, as the files of an artifact are named."""
     parts = [part for part in location.split("/") if part != "."]
     is_inside = location and "\\" not in location and ":" not in location
     if not is_inside or any(part in ("", "..") for part in parts):

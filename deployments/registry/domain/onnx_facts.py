@@ -12,7 +12,9 @@ from deployments.registry.domain.signatures import Signature
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
-    """`external_files` hold tensors, relative to the graph's folder; `external_bytes` is their size."""
+    """The facts of an ONNX model. `external_files` hold tensors, relative to the graph's folder;
+    `external_bytes` is their size.
+    """
 
     signature: Signature
     weights_bytes: int

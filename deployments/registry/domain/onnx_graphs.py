@@ -7,7 +7,7 @@ from typing import Any
 
 
 def nodes(model: Any) -> Iterator[Any]:
-    """All nodes of the graph, its branches and loops, and function bodies."""
+    """Yield all nodes of the graph, its branches and loops, and function bodies."""
     yield from _nodes_of(model.graph.node)
     for function in model.functions:
         yield from _nodes_of(function.node)
@@ -18,7 +18,7 @@ def nodes_of_function(function: Any) -> Iterator[Any]:
 
 
 def tensors(model: Any) -> Iterator[Any]:
-    """Every stored constant; of a sparse one, its values and its indices."""
+    """Yield every stored constant; of a sparse one, its values and its indices."""
     yield from _tensors_of_graph(model.graph)
     for function in model.functions:
         for node in function.node:

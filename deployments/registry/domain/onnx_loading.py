@@ -44,7 +44,7 @@ _MAX_MESSAGE_LENGTH: Final = 300
 
 
 def open_session(path: str) -> Any:
-    """A single-threaded session with the default optimisations."""
+    """Return a single-threaded session with the default optimisations."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -52,7 +52,8 @@ def open_session(path: str) -> Any:
 
 
 def load(argument: dict[str, Any]) -> dict[str, Any]:
-    """{"path", "opset"} to {"runtime": version, "missing_kernel": message}. Raises NotServable.
+    """Load a model in the sandbox: {"path", "opset"} to {"runtime": version, "missing_kernel": message}. Raises
+    NotServable.
 
     An operator without a CPU kernel may still run on a GPU.
     """
@@ -112,7 +113,7 @@ def _conversion_to(opset: object) -> str:
 
 
 def plain(message: str) -> str:
-    """The runtime's message without paths and source lines."""
+    """Return the runtime's message without paths and source lines."""
     text = " ".join(_PREFIXES.sub("", message).split())
     text = "".join(char for char in text if char.isprintable())
     return text[:_MAX_MESSAGE_LENGTH].rstrip(". ") + "."

@@ -20,7 +20,9 @@ _LONGEST_FIX: Final = 600
 
 
 def refuse_call_explosion(model: Any) -> None:
-    """Runtimes inline functions: 30 levels of two calls each are a billion nodes."""
+    """Refuse nested calls that would explode: runtimes inline functions, and 30 levels of two calls each are a
+    billion nodes.
+    """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     sizes: dict[tuple[str, str, str], int] = {}
 
@@ -51,7 +53,7 @@ def refuse_call_explosion(model: Any) -> None:
 
 
 def refuse_zip_maps(graph: Any) -> None:
-    """Converters of classifiers end with them: a map from class to probability for each row."""
+    """Refuse a map from class to probability for each row, with which converters of classifiers end."""
     tensors = {node.output[0]: node.input[0] for node in graph.node if _is_zip_map(node)}
     maps = [value.name for value in graph.output if value.name in tensors]
     if not maps:

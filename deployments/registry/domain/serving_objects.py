@@ -11,7 +11,7 @@ _MAX_LISTED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ServingObject:
-    """One row of the column `laid_out`. `sha256` is empty for an object that was only listed."""
+    """A row of the column `laid_out`. `sha256` is empty for an object that was only listed."""
 
     key: str
     version_id: str
@@ -48,7 +48,7 @@ def differences(recorded: Sequence[ServingObject], live: Iterable[ServingObject]
 
 
 def describe_differences(changes: Sequence[str]) -> str:
-    """For example "a/b was overwritten, a/c was added and 2 more"."""
+    """List the changes, for example "a/b was overwritten, a/c was added and 2 more"."""
     more = len(changes) - _MAX_LISTED
     listed = ", ".join(changes[:_MAX_LISTED])
     return f"{listed} and {more} more" if more > 0 else listed

@@ -35,7 +35,9 @@ BYTES_OF_DTYPE: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`dims` as in the file, with the batch dimension; -1 is dynamic. `symbols` are their names."""
+    """An input or output. `dims` are as in the file, with the batch dimension; -1 is dynamic. `symbols` are
+    their names.
+    """
 
     name: str
     dtype: str
@@ -48,7 +50,7 @@ class Tensor:
         return "BYTES" if self.dtype == "STRING" else self.dtype
 
     def bytes_per_item(self, *, is_batched: bool) -> int:
-        """Size of an item. Dynamic dimensions count as 1, so this is a lower bound."""
+        """Return the size of an item in bytes. Dynamic dimensions count as 1, so this is a lower bound."""
         dims = self.dims[1:] if is_batched else self.dims
         count = 1
         for dim in dims:
@@ -60,7 +62,7 @@ class Tensor:
 
 
 def parameter_facts(count: int | None) -> dict[str, int]:
-    """Of a signature; none where the files do not tell."""
+    """Return the number of parameters as facts of a signature. Empty where the files do not tell."""
     return {} if count is None else {PARAMETER_COUNT: count}
 
 
@@ -88,7 +90,9 @@ FURTHER_MODELS: Final = "further_models"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`max_batch_size` 0 means no batching; no dimension is then the batch dimension."""
+    """The inputs and outputs of a model. `max_batch_size` 0 means no batching; no dimension is then the batch
+    dimension.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -101,7 +105,7 @@ class Signature:
         return self.max_batch_size > 0
 
     def wire_dims(self, tensor: Tensor) -> tuple[int, ...]:
-        """Dimensions in requests and responses. Triton has no empty dims: a scalar per item is [1]."""
+        """Return dimensions in requests and responses. Triton has no empty dims: a scalar per item is [1]."""
         has_items = len(tensor.dims) > int(self.is_batched)
         return tensor.dims if has_items else (*tensor.dims, 1)
 
@@ -132,7 +136,7 @@ def from_json(data: Mapping[str, Any]) -> Signature:
 
 
 def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
-    """DEFAULT_MAX_BATCH if all tensors share a dynamic first dimension, otherwise 0.
+    """Return DEFAULT_MAX_BATCH if all tensors share a dynamic first dimension, otherwise 0.
 
     Different names of the first dimension mean that it is not a batch dimension; a name that appears
     again in a later dimension is a length. The result is 0 in doubt: no batching is always correct.
@@ -148,7 +152,7 @@ def detect_max_batch_size(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -
 
 
 def _is_named(symbol: str) -> bool:
-    """False for names like unk__12, which exporters generate for unnamed dimensions."""
+    """Return whether a person named the dimension. False for names like unk__12, which exporters generate."""
     return bool(symbol) and not symbol.startswith(("unk__", "?"))
 
 

@@ -29,7 +29,7 @@ class Snippet:
 
 
 def render(*, url: str, model: str, signature: Signature, has_grpc: bool) -> list[Snippet]:
-    """`url` is the deployment's URL without the /v2 path."""
+    """Render snippets that call a deployment. `url` is its URL without the /v2 path."""
     grpc = [Snippet("grpc", "Python, gRPC", _grpc(url, model, signature))] if has_grpc else []
     return [
         Snippet("python", "Python, tritonclient", _tritonclient(url, model, signature)),
@@ -64,7 +64,9 @@ def _tritonclient(url: str, model: str, signature: Signature) -> str:
 
 
 def _grpc(url: str, model: str, signature: Signature) -> str:
-    """The path of a gRPC request is its method, so the deployment is named by a header."""
+    """Render the call over gRPC. The path of a gRPC request is its method, so the deployment is named by a
+    header.
+    """
     host, _, deployment = _address(url).partition("/")
     if ":" not in host:
         host += ":443" if url.startswith("https://") else ":80"
@@ -98,7 +100,7 @@ def _outputs(signature: Signature) -> list[str]:
 
 
 def _address(url: str) -> str:
-    """Host, port and path without the scheme, as tritonclient expects."""
+    """Return the host, port and path without the scheme, as tritonclient expects."""
     return url.removeprefix("https://").removeprefix("http://")
 
 
@@ -123,7 +125,7 @@ def _body(signature: Signature) -> str:
 
 
 def _data(tensor: Tensor) -> str:
-    """All zeros if few; otherwise a placeholder with the count."""
+    """Return the zeros of a tensor if they are few; otherwise a placeholder with the count."""
     count = 1
     for dim in _shape(tensor):
         count *= dim

@@ -37,7 +37,9 @@ MAX_ITEM_BYTES: Final = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`image` and `length` are sizes of dynamic dimensions; integers are below `below`."""
+    """The sizes and values of generated inputs. `image` and `length` are sizes of dynamic dimensions; integers
+    are below `below`.
+    """
 
     image: int
     length: int
@@ -55,7 +57,9 @@ POLICIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`shape` as ONNX Runtime returns it: sizes, names of dynamic dimensions, None if unnamed."""
+    """An input of a model. `shape` is as ONNX Runtime returns it: sizes, names of dynamic dimensions, None if
+    unnamed.
+    """
 
     name: str
     kind: str
@@ -82,7 +86,7 @@ def can_make(inputs: Sequence[Input]) -> bool:
 def make_item(
     inputs: Sequence[Input], policy: Policy, number: int, sizes: Mapping[str, Sequence[int]]
 ) -> dict[str, Any] | None:
-    """Item `number` of a batch; None if it would exceed MAX_ITEM_BYTES.
+    """Return item `number` of a batch. None if one of its inputs would exceed MAX_ITEM_BYTES.
 
     `sizes` are declared by input, with the batch dimension; they override those of the policy.
     """
@@ -99,7 +103,9 @@ def make_item(
 def shapes_of(
     inputs: Sequence[Input], policy: Policy, sizes: Mapping[str, Sequence[int]] | None = None
 ) -> list[tuple[int, ...]] | None:
-    """Of one item, with a batch dimension of 1. None and `sizes` as in `make_item`."""
+    """Return the shapes of one item, with a batch dimension of 1. `sizes` as in `make_item`. None if an input
+    would exceed MAX_ITEM_BYTES.
+    """
     sizes_by_name: dict[str, int] = {}
     shapes = []
     for tensor in inputs:
@@ -114,7 +120,7 @@ def shapes_of(
 def _dims(
     tensor: Input, policy: Policy, declared: Sequence[int], sizes_by_name: dict[str, int]
 ) -> tuple[int, ...]:
-    """All dimensions after the first. A name has the same size wherever it appears."""
+    """Return all dimensions after the first. A name has the same size wherever it appears."""
     dims = []
     for axis, dim in enumerate(tensor.shape[1:], start=1):
         if isinstance(dim, int) and dim > 0:

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class VerificationStep:
-    """One row of the column `checks`. `ok` None means not finished or not tried."""
+    """A row of the column `checks`. `ok` None means not finished or not tried."""
 
     name: str
     ok: bool | None = None

@@ -26,7 +26,9 @@ _WRITES: Final = (
 
 
 def statement(bucket: str, writers: Sequence[str]) -> dict[str, Any]:
-    """`writers` are the ARNs of the portal's own roles or users. Reads are not restricted."""
+    """Return the statement that denies writes to everyone but `writers`, the ARNs of the portal's own roles or
+    users. Reads are not restricted.
+    """
     return {
         "Sid": SID,
         "Effect": "Deny",

@@ -26,7 +26,7 @@ _NO_WRITER: Final = "not set: pass the portal's own role with --writer"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`ok` None: not requested, or the store does not report it."""
+    """The finding of a check of the bucket. `ok` None: not requested, or the store does not report it."""
 
     name: str
     ok: bool | None
@@ -34,7 +34,7 @@ class Finding:
 
 
 def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
-    """What uploads need. Safe to repeat. `origins` are the portal's own, as the browser names them."""
+    """Prepare the bucket for uploads. Safe to repeat. `origins` are the portal's own, as the browser names them."""
     client, bucket = store.client, store.bucket
     with translated(bucket):
         if not _exists(client, bucket):
@@ -47,9 +47,8 @@ def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
 
 
 def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
-    """Object Lock, and the policy where the portal's own roles are named. Safe to repeat.
-
-    Returns what the store refused.
+    """Set Object Lock, and the policy where the portal's own roles are named. Safe to repeat. Returns what the
+    store refused.
     """
     client, bucket = store.client, store.bucket
     steps: list[tuple[str, Callable[[], None]]] = [

@@ -8,7 +8,9 @@ from deployments.registry.gateways.object_store_errors import translated
 
 
 def sign(client: Any, bucket: str, key: str, *, filename: str, seconds: int) -> str:
-    """For GET of the newest version. A browser saves it under this name and never shows it as a page."""
+    """Sign a URL that downloads the newest version by GET. A browser saves it under `filename` and never shows
+    it as a page.
+    """
     params = {
         "Bucket": bucket,
         "Key": key,

@@ -35,8 +35,9 @@ def is_available() -> bool:
 def run(
     folder: Path, model: str, *, memory_mib: int, seconds: float, while_running: Callable[[], None]
 ) -> LoadTest:
-    """`folder` has `models/` and `requests/`; localcluster/src/slipway_localcluster/load_test, the command of the demo, says
-    what the program does and answers.
+    """Run the load test program. `folder` has `models/` and `requests/`;
+    localcluster/src/slipway_localcluster/load_test, the command of the demo, says what the program does and
+    answers.
 
     `while_running` is called twice a second; when it raises, the processes are killed.
     """
@@ -73,7 +74,7 @@ def run(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """No secret of the worker."""
+    """Return the environment of the test, without any secret of the worker."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(folder), **kept}
 

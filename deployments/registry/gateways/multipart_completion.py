@@ -33,16 +33,15 @@ _TIMED_OUT: Final = frozenset({408, 502, 504})
 
 
 def assemble_within(size_bytes: int) -> timedelta:
-    """How long a store may take to join the parts of so many bytes."""
+    """Return how long a store may take to join the parts of so many bytes."""
     return _LEAST + timedelta(seconds=size_bytes / _SLOWEST_BYTES_PER_SECOND)
 
 
 def complete(
     client: Any, bucket: str, key: str, upload_id: str, parts: Sequence[StoredPart]
 ) -> str:
-    """The VersionId of the object. `client` must not retry.
-
-    Raises StillAssembling if the answer did not come: the store may be at work.
+    """Complete an upload and return the VersionId of the object. `client` must not retry. Raises
+    StillAssembling if the answer did not come: the store may be at work.
     """
     manifest = [
         {"PartNumber": part.number, "ETag": part.etag}
@@ -68,7 +67,7 @@ def wait_for(
     size_bytes: int,
     pause: Callable[[float], object] = _NEVER_SET.wait,
 ) -> str:
-    """The VersionId that `complete_upload` makes, even if its answer never comes.
+    """Return the VersionId that `complete_upload` makes, even if its answer never comes.
 
     Blocks for up to `assemble_within`; for workers. `newest_version` gives the VersionId of the key's
     newest object and raises ObjectMissing. Raises StillAssembling at the end.

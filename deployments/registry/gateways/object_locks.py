@@ -59,7 +59,9 @@ def delete(client: Any, bucket: str, objects: Sequence[dict[str, str]]) -> None:
 
 
 def _delete(client: Any, bucket: str, objects: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """The objects that were not deleted. Not every store reports which version of a key failed."""
+    """Delete objects and return those that were not deleted. Not every store reports which version of a key
+    failed.
+    """
     response = client.delete_objects(
         Bucket=bucket, Delete={"Objects": list(objects), "Quiet": True}
     )

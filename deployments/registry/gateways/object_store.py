@@ -53,14 +53,16 @@ class S3Store:
     def __init__(
         self, *, bucket: str, client: Any, browser_client: Any, completing_client: Any
     ) -> None:
-        """`completing_client` must not retry (multipart_completion)."""
+        """Wrap the clients of a bucket. `completing_client` must not retry (multipart_completion)."""
         self.bucket = bucket
         self.client = client
         self.browser_client = browser_client
         self._completing_client = completing_client
 
     def create_upload(self, key: str, *, with_part_checksums: bool) -> str:
-        """With part checksums, S3 requires a SHA-256 for every part and rejects a mismatch."""
+        """Start a multipart upload and return its id. With part checksums, S3 requires a SHA-256 for every part
+        and rejects a mismatch.
+        """
         extra = {"ChecksumAlgorithm": "SHA256"} if with_part_checksums else {}
         with translated(key):
             response = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
@@ -69,7 +71,7 @@ class S3Store:
     def presign_part(
         self, key: str, upload_id: str, number: int, *, size_bytes: int, sha256_base64: str = ""
     ) -> str:
-        """A URL for one PUT of exactly this size: Content-Length is signed.
+        """Return a URL for one PUT of exactly this size: Content-Length is signed.
 
         The client must send a checksum as x-amz-checksum-sha256, which is signed as well.
         """
@@ -85,7 +87,7 @@ class S3Store:
             )
 
     def list_parts(self, key: str, upload_id: str) -> list[StoredPart]:
-        """The stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
+        """Return the stored parts. Raises UploadMissing for a completed, aborted or unknown upload."""
         pages = self.client.get_paginator("list_parts").paginate(
             Bucket=self.bucket, Key=key, UploadId=upload_id
         )
@@ -109,13 +111,15 @@ class S3Store:
         return StoredPart(number=number, size_bytes=len(body), etag=str(response["ETag"]))
 
     def complete_upload(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
-        """The VersionId of the whole object. Raises StillAssembling if no answer came in time."""
+        """Complete an upload and return the VersionId of the whole object. Raises StillAssembling if no answer
+        came in time.
+        """
         return multipart_completion.complete(
             self._completing_client, self.bucket, key, upload_id, parts
         )
 
     def complete_and_wait(self, key: str, upload_id: str, parts: list[StoredPart]) -> str:
-        """As `complete_upload`, but wait for the object as long as its size may take. For workers."""
+        """Call `complete_upload`, but wait for the object as long as its size may take. For workers."""
         return multipart_completion.wait_for(
             lambda: self.complete_upload(key, upload_id, parts),
             lambda: self.head(key).version_id,
@@ -140,7 +144,7 @@ class S3Store:
             self.abort_upload(str(row["Key"]), str(row["UploadId"]))
 
     def head(self, key: str, version_id: str = "") -> StoredObject:
-        """Without a version_id: the newest version."""
+        """Describe an object. Without a version_id, its newest version."""
         which = {"VersionId": version_id} if version_id else {}
         with translated(key):
             response = self.client.head_object(Bucket=self.bucket, Key=key, **which)
@@ -157,7 +161,7 @@ class S3Store:
             yield from response["Body"].iter_chunks(_READ_BYTES)
 
     def read_range(self, key: str, version_id: str, start: int, count: int) -> bytes:
-        """`count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
+        """Read `count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
         which = f"bytes={start}-{start + count - 1}"
         with translated(key):
             response = self.client.get_object(
@@ -184,7 +188,7 @@ class S3Store:
                 self._copy_in_parts(named, source.size_bytes, target_key, keep_alive)
 
     def list_keys(self, prefix: str) -> list[str]:
-        """Newest versions only, without delete markers."""
+        """List the keys below the prefix that have a current version."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -192,7 +196,7 @@ class S3Store:
             return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
 
     def list_newest(self, prefix: str) -> list[StoredObject]:
-        """The newest version of each key, without deleted ones."""
+        """Return the newest version of each key, without deleted ones."""
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -254,7 +258,7 @@ class S3Store:
 
 
 def store() -> ArtifactStore:
-    """The configured store. Clients are made once per process and are safe to share by threads."""
+    """Return the configured store. Clients are made once per process and are safe to share by threads."""
     return s3_store()
 
 
@@ -279,8 +283,8 @@ def _connect(bucket: str, region: str, endpoint: str, browser_endpoint: str) -> 
 
 @lru_cache(maxsize=8)
 def _client(region: str, endpoint: str, *, is_completing: bool = False) -> Any:
-    """For all buckets there. Own endpoints are addressed by path; AWS by the bucket's host, which
-    the CSP names.
+    """Create a client for all buckets of a region or endpoint. Own endpoints are addressed by path; AWS by the
+    bucket's host, which the CSP names.
     """
     style = "path" if endpoint else "virtual"
     config = Config(

@@ -1,4 +1,4 @@
-"""What can go wrong with the object store, in our own classes; the cause stays chained."""
+"""Errors of the object store as classes of the portal; the cause stays chained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ArtifactError(Exception):
 
 
 class ObjectMissing(ArtifactError):
-    """There is no such object, or not in that version."""
+    """An error for an object that does not exist, or not in that version."""
 
 
 class UploadMissing(ArtifactError):

@@ -23,7 +23,7 @@ class WrittenObject:
 
 
 class ObjectWriter:
-    """Holds at most one part in memory. A small object is written by one PUT.
+    """A writer of one object, which holds at most one part in memory. A small object is written by one PUT.
 
     An object that is not finished must be aborted (`ArtifactStore.abort_uploads`).
     """

@@ -1,4 +1,4 @@
-"""What the portal's own AWS role must not be able to do to the bucket, simulated by IAM."""
+"""Actions that the portal's own AWS role must not be able to perform on the bucket, simulated by IAM."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TOO_MUCH: Final = (
 
 
 class NotSimulated(Exception):
-    """IAM or STS did not answer, or refused; the message says which."""
+    """An error of the simulation: IAM or STS did not answer, or refused; the message says which."""
 
 
 def excess(bucket: str) -> list[str]:
-    """Those of TOO_MUCH that the role is allowed on the bucket."""
+    """Return the actions of TOO_MUCH that the role is allowed on the bucket. Raises NotSimulated."""
     try:
         role = _own_role()
         response = _iam().simulate_principal_policy(
@@ -48,7 +48,7 @@ def excess(bucket: str) -> list[str]:
 
 
 def encryption(client: Any, bucket: str) -> str:
-    """The algorithm that new objects are encrypted with; empty: none by default."""
+    """Return the algorithm that new objects are encrypted with. Empty means none by default."""
     with translated(bucket):
         answer = client.get_bucket_encryption(Bucket=bucket)
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
@@ -60,7 +60,9 @@ def _algorithm(rule: dict[str, Any]) -> str:
 
 
 def _own_role() -> str:
-    """arn:aws:sts::1:assumed-role/NAME/SESSION is a session of arn:aws:iam::1:role/NAME."""
+    """Return the portal's role: arn:aws:sts::1:assumed-role/NAME/SESSION is a session of
+    arn:aws:iam::1:role/NAME.
+    """
     arn = str(_sts().get_caller_identity()["Arn"])
     if ":assumed-role/" not in arn:
         return arn

@@ -95,7 +95,9 @@ Outcome = Finished | Refused | Broken | Died
 
 
 def limits_for(file_bytes: int) -> Limits:
-    """Memory: the base + 6 x the file. CPU: the base + 60 s per GiB. Wall time: 5 x CPU."""
+    """Return the limits of a task. Memory: the base + 6 x the file. CPU: the base + 60 s per GiB. Wall time: 5
+    x CPU.
+    """
     cpu_seconds = settings.SLIPWAY_EXAMINATION_CPU_SECONDS + _CPU_SECONDS_PER_GIB * (
         file_bytes / GIB
     )
@@ -115,8 +117,8 @@ def run(
     while_running: Callable[[], None] = lambda: None,
     access: Access | None = None,
 ) -> Outcome:
-    """`while_running` is called about twice a second; when it raises, the process is killed. So do
-    errors of reading and writing files.
+    """Run a task in a process of its own. `while_running` is called about twice a second; when it raises, the
+    process is killed. So do errors of reading and writing files.
     """
     with (
         tempfile.TemporaryDirectory(prefix="slipway-sandbox-") as folder,
@@ -156,7 +158,7 @@ def _request(task: str, argument: Any, limits: Limits, server: ArtifactServer) -
 
 
 def _library_path() -> dict[str, str]:
-    """Needed by interpreters outside the system directories to find their own library."""
+    """Return the library path, which interpreters outside the system directories need to find their own library."""
     path = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": path} if path else {}
 

@@ -24,7 +24,7 @@ _SEND_SECONDS: Final = 10
 
 
 class Sink(Protocol):
-    """Takes the files that a task unpacks. What it raises ends the task."""
+    """A receiver of the files that a task unpacks. What it raises ends the task."""
 
     def begin(self, path: str) -> None: ...
     def write(self, chunk: bytes) -> None: ...
@@ -33,7 +33,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a task may read, how much of it, and where it may write."""
+    """The access of a task: what it may read, how much of it, and where it may write."""
 
     artifact: Artifact
     most_bytes: int = MAX_ANSWERED_BYTES
@@ -41,8 +41,8 @@ class Access:
 
 
 class ArtifactServer:
-    """Without access it serves nothing. A message that breaks the rules closes the connection, which
-    the child's task sees as an end of file.
+    """The parent's side of a task's artifact. It serves nothing without access. A message that breaks the rules
+    closes the connection, which the child's task sees as an end of file.
     """
 
     def __init__(self, access: Access | None) -> None:
@@ -85,7 +85,7 @@ class ArtifactServer:
         return {"descriptor": CHILD_DESCRIPTOR, "sizes": dict(self._access.artifact.sizes)}
 
     def close_passed(self) -> None:
-        """After the start of the child, which has its own copy."""
+        """Close the child's end. Call after the start of the child, which has its own copy."""
         if self._theirs is not None:
             self._theirs.close()
             self._theirs = None
@@ -127,7 +127,7 @@ class ArtifactServer:
         return True
 
     def _handle(self, line: bytes, access: Access) -> bool:
-        """False for a message that PipedArtifact does not send, or over the limit."""
+        """Handle one message. False for one that PipedArtifact does not send, or that is over the limit."""
         try:
             message = json.loads(line)
         except ValueError:

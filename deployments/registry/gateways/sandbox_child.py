@@ -51,9 +51,8 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _isolate(parent: int) -> None:
-    """Die with the server, drop privileges and, if the kernel allows it, the network.
-
-    Also the first candidate of the kernel's OOM killer, with a low CPU priority.
+    """Die with the server, drop privileges and, if the kernel allows it, the network. The process is also the
+    first candidate of the kernel's OOM killer, with a low CPU priority.
     """
     os.nice(10)
     with contextlib.suppress(OSError):
@@ -104,7 +103,7 @@ def _end(result_fd: int, result: dict[str, Any]) -> None:
 
 
 def _enter(message: dict[str, Any], descriptors: list[int], server: int, started: int) -> None:
-    """In the forked process: run the task that the request names. Never returns."""
+    """Run the task that the request names, in the forked process. Never returns."""
     os.setsid()
     os.close(started)
     for number, descriptor in enumerate(descriptors):
@@ -129,7 +128,7 @@ def _enter(message: dict[str, Any], descriptors: list[int], server: int, started
 
 
 def _start(message: dict[str, Any], descriptors: list[int]) -> int:
-    """The process id, once the process leads its own group, so that the worker can kill that group."""
+    """Return the process id, once the process leads its own group, so that the worker can kill that group."""
     server = os.getpid()
     has_started, started = os.pipe()
     pid = os.fork()

@@ -37,7 +37,9 @@ _MESSAGE_BYTES: Final = 4096
 
 
 class _Server:
-    """`owner` is the process that started it: a forked copy of the worker needs a server of its own."""
+    """The server that forks sandboxes. `owner` is the process that started it: a forked copy of the worker
+    needs a server of its own.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.owner = os.getpid()
@@ -60,7 +62,7 @@ class _Server:
         return self.owner == os.getpid() and is_running
 
     def call(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """Raises OSError when the server ended."""
+        """Send a request to the server and return its answer. Raises OSError when the server ended."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(message).encode()], list(descriptors))
             body = self._socket.recv(_MESSAGE_BYTES)
@@ -96,7 +98,9 @@ _servers: Final[list[_Server]] = []
 
 
 def start(folder: str, environment: Mapping[str, str], descriptors: Sequence[int]) -> Sandboxed:
-    """`descriptors` of the request, the answer, the errors and, if there is an artifact, its socket."""
+    """Start a sandboxed process. `descriptors` are those of the request, the answer, the errors and, if there
+    is an artifact, its socket.
+    """
     message = {"folder": folder, "environment": dict(environment)}
     for _ in range(2):
         server = _usable_server(environment)

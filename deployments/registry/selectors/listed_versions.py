@@ -15,7 +15,7 @@ from deployments.models import Alias, ModelVersion
 
 @dataclass(slots=True)
 class ListedVersion:
-    """What has the name of a column is that of ModelVersion."""
+    """A version in a list. A field with the name of a column has the value of ModelVersion's."""
 
     id: int
     number: int

@@ -45,7 +45,7 @@ class ModelRow:
 
 
 def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
-    """Matching models. The version filters must all match the same version."""
+    """List matching models. The version filters must all match the same version."""
     rows = Model.objects.filter(team__in=policy.visible_teams(actor))
     if filters.team_slug:
         rows = rows.filter(team__slug=filters.team_slug)
@@ -63,7 +63,7 @@ def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
 
 
 def with_joins(models: Collection[Model]) -> list[ModelRow]:
-    """Two additional queries for any number of models."""
+    """Add what rows of models show, in two additional queries for any number of models."""
     latest = _latest_versions([model.pk for model in models])
     serving = deployments_of_models([model.pk for model in models])
     return [
@@ -99,7 +99,7 @@ def _matching_versions(filters: ModelFilter) -> QuerySet[ModelVersion]:
 
 
 def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:
-    """The newest version of each model that did not fail."""
+    """Return the newest version of each model that did not fail."""
     newer = ModelVersion.objects.filter(
         model_id=OuterRef("model_id"), number__gt=OuterRef("number")
     ).exclude(state=VersionState.FAILED)

@@ -31,7 +31,7 @@ class QuarantinedUse:
 
 
 def list_uses(*, actor: Actor) -> list[QuarantinedUse]:
-    """By version, the newest first; at most MAX_ROWS, of the teams that the actor may see."""
+    """List the uses by version, the newest first: at most MAX_ROWS, of the teams that the actor may see."""
     # Only a version that was ready once can be served.
     rows = ModelVersion.objects.select_related("model__team").filter(
         model__team__in=policy.visible_teams(actor),

@@ -15,7 +15,7 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class ServedRevisions:
-    """`times` by primary key of the revision."""
+    """The revisions that served, and when. `times` are by primary key of the revision."""
 
     revisions: Sequence[Revision]
     times: Mapping[int, Stood]
@@ -28,6 +28,6 @@ def of_version(version: ModelVersion) -> ServedRevisions:
 
 
 def peak_mib(served: ServedRevisions) -> int | None:
-    """The highest GPU memory that a revision used which served nothing else. None: not measured."""
+    """Return the highest GPU memory that a revision used which served nothing else. None means not measured."""
     alone = [row for row in served.revisions if not row.spec.get("additional_models")]
     return max(measurements.peaks_of(alone, served.times).values(), default=None)

@@ -1,4 +1,4 @@
-"""How long pods of a version usually take to start, by engine, model cache and instance type."""
+"""The time that pods of a version usually take to start, by engine, model cache and instance type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Group = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class TypicalStart:
-    """Medians of the last starts. Their steps need not add up to `seconds`."""
+    """The medians of the last starts. Their steps need not add up to `seconds`."""
 
     engine: str
     model_cache: str
@@ -32,7 +32,7 @@ class TypicalStart:
 
 
 def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
-    """The group with the newest start first."""
+    """Return the typical starts, the group with the newest start first."""
     revisions, times = served.revisions, served.times
     by_workload: dict[tuple[int, str, str], list[Revision]] = defaultdict(list)
     for revision in revisions:
@@ -48,7 +48,9 @@ def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
 
 
 def typical_start_of(revision: Revision) -> TypicalStart | None:
-    """Of the revision's version, engine, cache and instance type; None before the first start."""
+    """Return the typical start of the revision's version, engine, cache and instance type. None before the
+    first start.
+    """
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
     for typical in typical_starts(served_revisions.of_version(revision.version)):
         if (typical.engine, typical.model_cache, typical.instance_type) == group:

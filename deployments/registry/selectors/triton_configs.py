@@ -15,7 +15,9 @@ from portal.core.errors import Invalid
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """`text` is what a deployment with the settings has; without settings, what was sent."""
+    """A converted config.pbtxt. `text` is what a deployment with the settings has; without settings, what was
+    sent.
+    """
 
     text: str
     settings: ModelSettings | None
@@ -24,7 +26,7 @@ class Conversion:
 
 
 def read_text(version: ModelVersion, text: str, base: ModelSettings) -> Conversion:
-    """`base` has the settings that a text cannot state."""
+    """Convert a config.pbtxt to settings. `base` has the settings that a text cannot state."""
     signature, model = _signature_of(version), version.model.name
     reading = triton_config.read(text, model=model, signature=signature, base=base)
     if reading.settings is None:

@@ -45,7 +45,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class VersionFilter:
-    """What must all hold of a version. Empty values hold of each. `labels` are "key=value" or "key"."""
+    """Conditions that must all hold for a version. An empty value holds for each. `labels` are "key=value" or
+    "key".
+    """
 
     query: SearchQuery = field(default_factory=SearchQuery)
     conditions: tuple[Condition, ...] = ()
@@ -66,7 +68,7 @@ class FacetValue:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """Counts of the versions that match everything except the choice of this facet itself."""
+    """The counts of the versions that match everything except the choice of this facet itself."""
 
     name: str
     values: Sequence[FacetValue]
@@ -77,13 +79,15 @@ def search(*, actor: Actor, filters: VersionFilter) -> QuerySet[ModelVersion]:
 
 
 def with_metric(rows: QuerySet[ModelVersion, R], metric: str) -> QuerySet[ModelVersion, R]:
-    """Only versions with the metric, which stands in `metric_value`."""
+    """Keep the versions with the metric, and annotate its value as `metric_value`."""
     rows = rows.filter(metric_rows__name=metric.lower())
     return rows.annotate(metric_value=F("metric_rows__value"))
 
 
 def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
-    """Counted again when a visible model changed, and at the latest after FACETS_SECONDS."""
+    """Return the counted facets. They are counted again when a visible model changed, and at the latest after
+    FACETS_SECONDS.
+    """
     teams = sorted(policy.visible_teams(actor).values_list("pk", flat=True))
     changed = Model.objects.filter(team__in=teams).aggregate(at=Max("changed_at"), n=Count("pk"))
     key = ("registry-facets", teams, changed["at"], changed["n"], filters)
@@ -91,7 +95,7 @@ def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
 
 
 def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
-    """Three queries for any number of versions."""
+    """Count the facets, in three queries for any number of versions."""
     visible = ModelVersion.objects.filter(model__team__in=teams, discarded_at=None)
     chosen = {
         "team": filters.team,
@@ -171,7 +175,7 @@ def matching(rows: QuerySet[ModelVersion], filters: VersionFilter) -> QuerySet[M
 
 
 def _has_label(key: str, value: str | None) -> Exists:
-    """None is any value."""
+    """Return the condition that a version has the label. None means any value."""
     labels = VersionLabel.objects.filter(version=OuterRef("pk"), key=key)
     return Exists(labels if value is None else labels.filter(value=value))
 

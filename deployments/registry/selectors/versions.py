@@ -76,7 +76,7 @@ def list_versions(
     state: str = "",
     sha256: str = "",
 ) -> QuerySet[ModelVersion]:
-    """Newest first, without what can be megabytes."""
+    """List versions, newest first, without columns that can be megabytes."""
     rows = _visible(actor).prefetch_related("aliases").defer(*_LARGE)
     if model is not None:
         rows = rows.filter(model=model)
@@ -90,7 +90,7 @@ def list_versions(
 def list_ready_versions(
     *, actor: Actor, team_slug: str | None = None, model_id: int | None = None
 ) -> QuerySet[ModelVersion]:
-    """Deployable versions, grouped by model, newest first."""
+    """Return deployable versions, grouped by model, newest first."""
     rows = _visible(actor).filter(state=VersionState.READY).defer("config_pbtxt", "readme")
     if team_slug:
         rows = rows.filter(model__team__slug=team_slug)
@@ -100,7 +100,7 @@ def list_ready_versions(
 
 
 def twins_of(version: ModelVersion) -> list[int]:
-    """Numbers of other versions of the model with the same bytes."""
+    """Return numbers of other versions of the model with the same bytes."""
     if not version.sha256:
         return []
     rows = ModelVersion.objects.filter(model_id=version.model_id, sha256=version.sha256)
@@ -115,7 +115,7 @@ def live_deployments() -> QuerySet[Deployment]:
 
 
 def deployments_serving(version_ids: Collection[int]) -> dict[int, list[Deployment]]:
-    """Live deployments by version id, whose stable or candidate revision serves it, including
+    """Return live deployments by version id, whose stable or candidate revision serves it, including
     multi-model serving.
     """
     teams = ModelVersion.objects.filter(pk__in=version_ids).values("model__team")
@@ -157,9 +157,7 @@ def _additional_models(revision: Revision) -> list[tuple[str, int]]:
 def _version_ids_by_name(
     version_ids: Collection[int], served: Sequence[tuple[Deployment, Sequence[Revision]]]
 ) -> dict[tuple[int, str, int], int]:
-    """Version ids by team, model and number. Empty, without a query, if nothing serves several
-    models.
-    """
+    """Return version ids by team, model and number. Empty, without a query, if nothing serves several models."""
     if not any(_additional_models(revision) for _, revisions in served for revision in revisions):
         return {}
     rows = ModelVersion.objects.filter(pk__in=version_ids)

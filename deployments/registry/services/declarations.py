@@ -30,7 +30,8 @@ def declare(
     outputs: Sequence[Mapping[str, Any]] = (),
     compute_capability: str = "",
 ) -> ModelVersion:
-    """Raises Conflict once a revision uses the version, because its configuration was approved.
+    """Store the declaration of a version. Raises Conflict once a revision uses the version, because its
+    configuration was approved.
 
     An unchanged declaration has no effect.
     """
@@ -80,7 +81,7 @@ def validate(
     outputs: Sequence[Mapping[str, Any]] = (),
     compute_capability: str = "",
 ) -> Declaration:
-    """Raises Invalid with the problem of each field."""
+    """Check a declaration. Raises Invalid with the problem of each field."""
     with rejections.as_invalid():
         return declarations.check(
             supports_batching=supports_batching,

@@ -46,7 +46,7 @@ class PartsState:
 
 
 def _rows(file: MultipartFile) -> QuerySet[MultipartFile]:
-    """The row of the file, of whatever it is a file of."""
+    """Return the row of the file, of whatever it is a file of."""
     return type(file)._default_manager.filter(pk=file.pk)
 
 
@@ -71,7 +71,9 @@ def open_upload(file: MultipartFile, *, with_part_checksums: bool) -> None:
 
 
 def parts_state(file: MultipartFile) -> PartsState:
-    """An upload that the store has dropped is forgotten: all its parts are missing again."""
+    """Return the parts of the file. An upload that the store has dropped is forgotten: all its parts are
+    missing again.
+    """
     if file.s3_version_id:
         return PartsState(plan_of(file), is_assembled=True)
     if not file.upload_id:
@@ -115,7 +117,9 @@ def assemble(file: MultipartFile) -> None:
 
 
 def _complete(file: MultipartFile, state: PartsState) -> None:
-    """One request of one caller. Only an answer of the store ends the time in which it is not repeated."""
+    """Ask the store to assemble the file, in one request of one caller. Only an answer of the store ends the
+    time in which it is not repeated.
+    """
     if not _claim(file):
         raise _assembling(file)
     try:
@@ -190,7 +194,7 @@ def _record(file: MultipartFile) -> bool:
 
 
 def _write(file: MultipartFile, *, s3_version_id: str) -> None:
-    """Of two that assemble at once, the first decides which object it is."""
+    """Store the outcome of an assembly. Of two at once, the first decides which object the file is."""
     fields = {"upload_id": "", "s3_version_id": s3_version_id, "assembly_deadline_at": None}
     if _rows(file).filter(s3_version_id="").update(**fields) == 0:
         file.refresh_from_db()

@@ -25,7 +25,7 @@ MAX_TASK_LENGTH = 60
 def create(
     *, actor: User, team_slug: str, name: str, description: str = "", task: str = ""
 ) -> Model:
-    """Raises Invalid for a name that Kubernetes or Triton rejects, Conflict for an existing one."""
+    """Create a model. Raises Invalid for a name that Kubernetes or Triton rejects, Conflict for an existing one."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     _check_texts(description, task)
@@ -42,13 +42,15 @@ def create(
 
 
 def get_or_create(*, actor: User, team: Team, name: str, description: str = "") -> Model:
-    """For uploads. Call inside their transaction, after checking permission and name."""
+    """Return the model that an upload names, or create it. Call inside the upload's transaction, after checking
+    permission and name.
+    """
     model = Model.objects.select_related("team").filter(team=team, name=name).first()
     return model or _insert(actor=actor, team=team, name=name, description=description, task="")
 
 
 def next_number(model: Model) -> int:
-    """The number of the next version. A concurrent insert may take it first."""
+    """Return the number of the next version. A concurrent insert may take it first."""
     last = ModelVersion.objects.filter(model=model).aggregate(number=Max("number"))["number"]
     return (last or 0) + 1
 

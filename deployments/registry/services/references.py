@@ -40,7 +40,7 @@ _UNVERIFIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDraft:
-    """`source_uri` as in deployments/registry/domain/external_weights.py."""
+    """A reference to store. `source_uri` as in deployments/registry/domain/external_weights.py."""
 
     source_uri: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ReferenceDraft:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What was checked of a ReferenceDraft."""
+    """The checked parts of a ReferenceDraft."""
 
     reference: ExternalWeights
     metadata: dict[str, Any]
@@ -82,7 +82,9 @@ def register(
 
 
 def _check(model_name: str, draft: ReferenceDraft) -> tuple[_Draft | None, dict[str, str]]:
-    """None with all problems at once, so that a form shows each at its field."""
+    """Check the draft. The second value has all problems at once, so that a form shows each at its field; with
+    problems the first is None.
+    """
     problems = {}
     if problem := model_names.model_name_problem(model_name):
         problems["model"] = problem

@@ -24,7 +24,7 @@ def write(version: ModelVersion) -> None:
 
 
 def create(version: ModelVersion) -> None:
-    """The rows of a new version, which has none. Inside the transaction that creates it."""
+    """Create the rows of a new version, which has none. Call inside the transaction that creates it."""
     with transaction.atomic(savepoint=False):
         VersionDocument.objects.bulk_create([VersionDocument(version=version, **_text(version))])
         _create_facts(version)
@@ -51,7 +51,7 @@ def _text(version: ModelVersion) -> dict[str, Any]:
 
 
 def text_of(version: ModelVersion) -> str:
-    """The short text in lower case, whose parts of words are found as well."""
+    """Return the short text in lower case, whose parts of words are found as well."""
     labels = version_metadata.labels_of(version.metadata).items()
     parts = [
         version.filename,

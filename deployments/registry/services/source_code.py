@@ -23,7 +23,9 @@ _SUFFIX: Final = ".py"
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """`left_bytes` are behind the end of `text`. Characters that cannot be shown are replaced."""
+    """The text of a file. `left_bytes` is the number of bytes after the end of `text`. Characters that cannot
+    be shown are replaced.
+    """
 
     path: str
     text: str
@@ -31,18 +33,20 @@ class SourceText:
 
 
 def can_read(actor: User, version: ModelVersion) -> bool:
-    """Who may upload versions of the team, and the platform admins who decide on a release."""
+    """Return whether the user may read the code: people who may upload versions of the team, and the platform
+    admins who decide on a release.
+    """
     return policy.is_allowed(actor, Action.UPLOAD, version)
 
 
 def paths(version: ModelVersion) -> Sequence[str]:
-    """The first files of Python code, once they are stored."""
+    """Return the first files of Python code, once they are stored."""
     rows = version.files.filter(path__endswith=_SUFFIX).exclude(s3_version_id="")
     return list(rows.order_by("path").values_list("path", flat=True)[:_MOST_FILES])
 
 
 def read(*, actor: User, version_id: int, path: str) -> SourceText:
-    """The beginning of a file, at the VersionId that was scanned. Raises NotFound and Unavailable."""
+    """Return the beginning of a file, at the VersionId that was scanned. Raises NotFound and Unavailable."""
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)
     rows = version.files.select_related("version").exclude(s3_version_id="")

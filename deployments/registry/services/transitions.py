@@ -44,7 +44,9 @@ RELEASED = register("version.released", "released from quarantine")
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
-    """`fields` are written together with the state. With a `lease`, the worker must still hold it."""
+    """A transition of a version. `fields` are written together with the state. With a `lease`, the worker must
+    still hold it.
+    """
 
     source: Sequence[VersionState]
     target: VersionState
@@ -55,12 +57,12 @@ class _Transition:
 
 
 def verify_within(size_bytes: int) -> timedelta:
-    """How long the verification of so many bytes may take."""
+    """Return how long the verification of so many bytes may take."""
     return VERIFY_WITHIN + timedelta(seconds=size_bytes / _SLOWEST_BYTES_PER_SECOND)
 
 
 def to_verifying(*, version: ModelVersion, actor: Actor) -> None:
-    """All files of the version are stored."""
+    """Move a version to verifying. All its files are stored."""
     at = clock.now()
     fields = {
         "size_bytes": version.declared_size_bytes,
@@ -76,8 +78,8 @@ def to_verifying(*, version: ModelVersion, actor: Actor) -> None:
 
 
 def to_ready(*, version: ModelVersion, lease: Lease, facts: Mapping[str, Any]) -> None:
-    """`facts` are the verified facts about the bytes. They are frozen from now on. A release that made the
-    verification continue sets the end.
+    """Move a version to ready. `facts` are the verified facts about the bytes, frozen from now on. A release
+    that made the verification continue sets the end.
     """
     release = releases.from_json(version.release)
     fields = {
@@ -157,7 +159,7 @@ def to_quarantined(
     actor: Actor = SYSTEM,
     lease: Lease | None = None,
 ) -> None:
-    """Its bytes stay. A release that it had is over."""
+    """Move a version to quarantine. Its bytes stay. A release that it had is over."""
     fields = {**facts, "state_reason": reason, "deadline_at": None, "former": {}, "release": {}}
     transition = _Transition(
         [VersionState.VERIFYING, VersionState.READY],
@@ -178,8 +180,8 @@ def to_failed(
     facts: Mapping[str, Any] | None = None,
     lease: Lease | None = None,
 ) -> None:
-    """The next pass, due at once, deletes the bytes. A version that was ready before never fails:
-    `former` and `release` must be empty.
+    """Move a version to failed. The next pass, due at once, deletes the bytes. A version that was ready before
+    never fails: `former` and `release` must be empty.
     """
     fields = {
         **(facts or {}),
@@ -203,7 +205,7 @@ def to_archived(*, version: ModelVersion, actor: Actor, reason: str) -> None:
 
 
 def to_restored(*, version: ModelVersion, actor: Actor) -> None:
-    """A release from quarantine keeps its end."""
+    """Move an archived version back to ready. A release from quarantine keeps its end."""
     fields = {"next_check_at": version.deadline_at}
     _apply(
         version, actor, _Transition([VersionState.ARCHIVED], VersionState.READY, RESTORED, fields)
@@ -211,8 +213,8 @@ def to_restored(*, version: ModelVersion, actor: Actor) -> None:
 
 
 def to_released(*, version: ModelVersion, actor: Actor, release: Release) -> None:
-    """A version with a serving repository is ready. Others continue their verification, and are ready until
-    the same end if an engine serves them.
+    """Release a version from quarantine. One with a serving repository is ready. Others continue their
+    verification, and are ready until the same end if an engine serves them.
     """
     at = clock.now()
     if version.repository_prefix:
@@ -232,7 +234,9 @@ def to_released(*, version: ModelVersion, actor: Actor, release: Release) -> Non
 
 
 def _apply(version: ModelVersion, actor: Actor, transition: _Transition) -> None:
-    """Raises Conflict, without a change, if the row is not in the state that the caller read."""
+    """Move a version to another state. Raises Conflict, without a change, if the row is not in the state that
+    the caller read.
+    """
     legal = [s for s in transition.source if transition.target in states.VERSION[s]]
     rows = ModelVersion.objects.filter(pk=version.pk, state=version.state, state__in=legal)
     if transition.target == VersionState.FAILED:
@@ -268,7 +272,7 @@ def _conflict(version: ModelVersion, target: VersionState) -> Conflict:
 
 
 def _audited_facts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts for the audit record: the identity of the bytes and the end of a release."""
+    """Return the facts for the audit record: the identity of the bytes and the end of a release."""
     kept = {k: fields[k] for k in ("sha256", "size_bytes") if fields.get(k)}
     if "declared" in fields:
         return kept | {"declared": fields["declared"]}

@@ -22,9 +22,8 @@ DISCARDED = register("version.discarded", "discarded the upload of")
 
 
 def stop_verification(*, actor: User, version_id: int) -> ModelVersion:
-    """The version fails, or returns to its previous values if it was ready before.
-
-    The worker that examines it notices within seconds and ends its process.
+    """Stop a verification. The version fails, or returns to its previous values if it was ready before. The
+    worker that examines it notices within seconds and ends its process.
     """
     version = versions.get_version(actor=actor, version_id=version_id)
     policy.require(actor, Action.UPLOAD, version)

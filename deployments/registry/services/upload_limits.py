@@ -15,7 +15,7 @@ _GIB = 2**30
 
 
 def require(team: Team, size_bytes: int) -> None:
-    """Raises Conflict if an upload of this size exceeds a limit. Failed versions do not count."""
+    """Require that an upload of this size is within the limits. Raises Conflict. Failed versions do not count."""
     versions = ModelVersion.objects.filter(model__team=team)
     open_uploads = versions.filter(state=VersionState.UPLOADING).count()
     if open_uploads >= settings.SLIPWAY_TEAM_OPEN_UPLOADS:
@@ -28,7 +28,7 @@ def require(team: Team, size_bytes: int) -> None:
 
 
 def require_storage(team: Team, size_bytes: int) -> None:
-    """Raises Conflict if the team's versions and these bytes exceed its storage."""
+    """Require that the team's versions and these bytes fit into its storage. Raises Conflict."""
     used, limit = _used(team), settings.SLIPWAY_TEAM_STORAGE_BYTES
     if used + size_bytes > limit:
         raise Conflict(
@@ -39,7 +39,7 @@ def require_storage(team: Team, size_bytes: int) -> None:
 
 
 def left(team: Team) -> int:
-    """How many bytes the team may still store."""
+    """Return the bytes that the team may still store."""
     return max(0, int(settings.SLIPWAY_TEAM_STORAGE_BYTES) - _used(team))
 
 

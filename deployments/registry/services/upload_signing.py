@@ -15,7 +15,9 @@ from portal.core.errors import Conflict, Invalid
 
 @dataclass(frozen=True, slots=True)
 class PartsToSign:
-    """Parts of one file. `checksums` are base64 SHA-256 by part number. No path: the one file of the upload."""
+    """The parts of one file to sign. `checksums` are base64 SHA-256 by part number. Without a path, it is the
+    one file of the upload.
+    """
 
     path: str
     numbers: Sequence[int]
@@ -32,7 +34,7 @@ class PartUrl:
 
 
 def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) -> list[PartUrl]:
-    """URLs for one PUT each, of parts of one file or of several small ones.
+    """Return URLs for one PUT each, of parts of one file or of several small ones.
 
     Nothing is opened in the store unless all of them can be signed.
     """
@@ -51,7 +53,7 @@ def sign_parts(*, actor: User, version_id: int, files: Sequence[PartsToSign]) ->
 
 
 def sign(file: MultipartFile, item: PartsToSign, *, has_part_checksums: bool) -> list[PartUrl]:
-    """Of a file that `require_signable` takes; opens its upload in the store."""
+    """Open the file's upload in the store and sign URLs for its parts. The file must pass `require_signable`."""
     file_uploads.open_upload(file, with_part_checksums=has_part_checksums)
     checksums = item.checksums if has_part_checksums else {}
     return [_sign(file, number, checksums.get(number, "")) for number in item.numbers]

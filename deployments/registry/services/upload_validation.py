@@ -71,7 +71,9 @@ class UploadDraft:
 
 @dataclass(frozen=True, slots=True)
 class FormatVerdict:
-    """`problem` says why the format is refused. Without `missing_heads`, the verdict is final."""
+    """The verdict on the format of an upload. `problem` says why the format is refused. Without
+    `missing_heads`, the verdict is final.
+    """
 
     name: str
     problem: str
@@ -79,7 +81,9 @@ class FormatVerdict:
 
 
 def check(model_name: str, draft: UploadDraft) -> dict[str, Any]:
-    """Raises Invalid with all problems at once, so that a form shows each at its field."""
+    """Check an upload and return its metadata. Raises Invalid with all problems at once, so that a form shows
+    each at its field.
+    """
     problems = {
         "model": model_names.model_name_problem(model_name),
         "files": artifact_files.listing_problem([file.path for file in draft.files])
@@ -135,7 +139,7 @@ def _file_problems(file: DraftFile) -> dict[str, str]:
 
 
 def files_problem(draft: UploadDraft) -> str:
-    """The first problem of paths and sizes; empty if there is none."""
+    """Return the first problem of paths and sizes. Empty if there is none."""
     problem = artifact_files.listing_problem([file.path for file in draft.files])
     if problem or (problem := _size_problem(draft)):
         return problem
@@ -144,7 +148,7 @@ def files_problem(draft: UploadDraft) -> str:
 
 
 def detect_format(draft: UploadDraft) -> FormatVerdict:
-    """The format by the first bytes that were sent. A format that needs others is not refused yet."""
+    """Return the format by the first bytes that were sent. A format that needs others is not refused yet."""
     archive = archives.kind_of(draft.files[0].head) if len(draft.files) == 1 else ""
     if archive:
         # The worker unpacks it, or finds that it is a model.
@@ -168,7 +172,7 @@ def detect_format(draft: UploadDraft) -> FormatVerdict:
 
 
 def _format_problem(draft: UploadDraft) -> str:
-    """The problem of the format, from the first bytes, or from the name of a single file without them."""
+    """Return the problem of the format, from the first bytes, or from the name of a single file without them."""
     if len(draft.files) == 1 and not draft.files[0].head:
         path = draft.files[0].path
         is_archive = path.lower().endswith(archives.ENDINGS)
@@ -177,7 +181,7 @@ def _format_problem(draft: UploadDraft) -> str:
 
 
 def declared_of(draft: UploadDraft) -> dict[str, Any]:
-    """The declaration as stored; empty if nothing was declared."""
+    """Return the declaration as stored. Empty if nothing was declared."""
     return declarations.from_json(draft.declared).to_json() if draft.declared else {}
 
 
@@ -190,7 +194,7 @@ def _problems_of_declared(draft: UploadDraft) -> dict[str, str]:
 
 
 def refuse_duplicate(team: Team, model_name: str, draft: UploadDraft) -> None:
-    """Raises Conflict if a version of the model has exactly the declared files."""
+    """Raise Conflict if a version of the model has exactly the declared files."""
     if not draft.sha256:
         return
     duplicate = (
@@ -210,7 +214,7 @@ def refuse_duplicate(team: Team, model_name: str, draft: UploadDraft) -> None:
 
 
 def check_count(numbers: Sequence[Sequence[int]]) -> None:
-    """Of all files together; each file has at least one."""
+    """Check the number of parts of all files together, of which each has at least one. Raises Invalid."""
     count = sum(map(len, numbers))
     if not all(numbers) or not 1 <= count <= MAX_SIGNED_PARTS:
         raise Invalid(
@@ -230,10 +234,10 @@ def check_numbers(numbers: Sequence[int], plan: PartPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UploadPreview:
-    """`needed_heads` are the paths whose first bytes decide the format; until they are sent,
-    `format_name` is empty. `problem` says why the artifact would be refused. `same_sizes` are versions
-    of the model with files of exactly these paths and sizes, newest first: their digests tell whether
-    these are the same files.
+    """The preview of an upload. `needed_heads` are the paths whose first bytes decide the format; until they
+    are sent, `format_name` is empty. `problem` says why the artifact would be refused. `same_sizes` are
+    versions of the model with files of exactly these paths and sizes, newest first: their digests tell
+    whether these are the same files.
     """
 
     format_name: str = ""
@@ -243,7 +247,7 @@ class UploadPreview:
 
 
 def preview(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -> UploadPreview:
-    """What these files are. The name of the model may be empty or new. Changes nothing."""
+    """Say what these files are. The name of the model may be empty or new. Changes nothing."""
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.UPLOAD, team)
     problem = files_problem(draft)

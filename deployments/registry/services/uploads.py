@@ -75,7 +75,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
 
 
 def stored_parts(*, actor: User, version_id: int, path: str) -> PartsState:
-    """Raises Conflict if the upload is closed."""
+    """Return the parts of a file that the store has. Raises Conflict if the upload is closed."""
     return file_uploads.parts_state(_file(uploading_version(actor, version_id), path))
 
 
@@ -205,14 +205,16 @@ def _open(actor: User, version_id: int) -> ModelVersion:
 
 
 def uploading_version(actor: User, version_id: int) -> ModelVersion:
-    """A version that the actor may send files of. Raises NotFound, Forbidden, Conflict."""
+    """Return a version that the actor may send files of. Raises NotFound, Forbidden, Conflict."""
     version = _open(actor, version_id)
     _refuse_import(version)
     return version
 
 
 def _refuse_import(version: ModelVersion) -> None:
-    """Its files come from where it is imported from, and from nowhere else."""
+    """Raise Conflict for a version that is imported: its files come from where it is imported from, and from
+    nowhere else.
+    """
     if Import.objects.filter(version=version).exists():
         raise Conflict(
             f"{version.label} is being imported, so no parts can be sent. Cancel the import, or wait "
@@ -230,13 +232,13 @@ def _require_uploading(version: ModelVersion) -> None:
 
 
 def _file(version: ModelVersion, path: str) -> ArtifactFile:
-    """Without a path: the one file of the version."""
+    """Return the file at the path. Without a path, the only file of the version."""
     (file,) = files_named(version, [path])
     return file
 
 
 def files_named(version: ModelVersion, paths: Sequence[str]) -> list[ArtifactFile]:
-    """In the order of the paths, in one query."""
+    """Return the files in the order of the paths, in one query."""
     rows = version.files.select_related("version")
     if any(not path for path in paths):
         only = list(rows[:2])
@@ -255,7 +257,7 @@ def _no_such_file(path: str) -> Invalid:
 
 
 def extend(version: ModelVersion) -> None:
-    """An upload that makes progress does not expire."""
+    """Extend the deadline of an upload: while it makes progress it does not expire."""
     at = clock.now()
     stale = ModelVersion.objects.filter(
         pk=version.pk,

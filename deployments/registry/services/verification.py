@@ -1,4 +1,4 @@
-"""One pass over a version: verify an upload, end what takes too long, remove what failed."""
+"""Passes over versions: verify an upload, end what takes too long, remove what failed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _is_stored(version: ModelVersion) -> bool:
 
 
 def _assembling_until(version: ModelVersion) -> datetime | None:
-    """None if the store assembles no file of the version now."""
+    """Return the latest deadline of the files that the store assembles now. None if it assembles none."""
     files = version.files.filter(s3_version_id="", assembly_deadline_at__gt=clock.now())
     last: datetime | None = files.aggregate(last=Max("assembly_deadline_at"))["last"]
     return last
@@ -163,7 +163,9 @@ def _verify(version: ModelVersion, lease: Lease) -> None:
 
 
 def _await_load_test(version: ModelVersion, run: LoadTestRun, lease: Lease) -> None:
-    """The row of the run goes with the end of the verification, so that its result counts once."""
+    """Advance the load test. The row of its run goes with the end of the verification, so that its result
+    counts once.
+    """
     examined = ExaminedVersion.from_json(run.columns)
     checklist = Checklist(version.pk, lease, examined.checks)
     result = cluster_load_test.advance(run, checklist)
@@ -183,8 +185,8 @@ def _await_load_test(version: ModelVersion, run: LoadTestRun, lease: Lease) -> N
 def _conclude(
     version: ModelVersion, examine: Callable[[], ExaminationResult], checklist: Checklist
 ) -> datetime | None:
-    """The next check: immediately after a failure, so that the bytes are deleted, and for a load test on a
-    cluster; the end of a release.
+    """Finish the verification and return when to check next: immediately after a failure, so that the bytes are
+    deleted, and for a load test on a cluster; otherwise at the end of a release.
     """
     try:
         with _FailOnUnexpected(version, checklist):
@@ -197,7 +199,7 @@ def _conclude(
 
 
 class _FailOnUnexpected:
-    """Fail the version on an unexpected error of its examination."""
+    """A context that fails the version on an unexpected error of its examination."""
 
     def __init__(self, version: ModelVersion, checklist: Checklist) -> None:
         self._version = version
@@ -234,8 +236,8 @@ def _decide(version: ModelVersion, result: ExaminationResult, checklist: Checkli
 
 
 def _fail(version: ModelVersion, lease: Lease, reason: str, facts: Mapping[str, Any]) -> None:
-    """A version that was ready before becomes ready again: a declaration must not delete its bytes.
-    Nor does a release.
+    """Fail the verification. A version that was ready before becomes ready again: a declaration must not delete
+    its bytes. Nor does a release.
     """
     if version.former:
         full_reason = (

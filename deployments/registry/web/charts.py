@@ -10,7 +10,7 @@ from portal.ui.charts import Chart, Point, lines
 
 
 def metric_over_versions(versions: Sequence[ModelVersion], metric: str) -> Chart | None:
-    """Oldest version first. None with fewer than two values."""
+    """Draw a metric over versions, the oldest first. None with fewer than two values."""
     in_order = sorted(versions, key=lambda version: version.number)
     metrics = [(v, version_metadata.metrics_of(v.metadata).get(metric)) for v in in_order]
     measured = [(version, value) for version, value in metrics if value is not None]

@@ -12,7 +12,7 @@ _MAX_ROWS: Final = 50
 
 
 def of(request: HttpRequest, version: ModelVersion) -> dict[str, Any]:
-    """The first files whose path contains `?file=`, and how many there are."""
+    """Return the first files whose path contains `?file=`, and how many there are."""
     text = request.GET.get("file", "").strip()[:200]
     total = version.files.count()
     matching = version.files.filter(path__icontains=text) if text else version.files.all()

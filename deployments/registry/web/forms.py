@@ -67,7 +67,7 @@ class MetadataForm(ServiceForm):
     )
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata as entered; the service cleans it."""
+        """Return the metadata as entered; the service cleans it."""
         values: dict[str, Any] = {name: self.cleaned_data[name] for name in TEXTS}
         values |= metadata_text.parse_metrics(self.cleaned_data["metrics"])
         return values | {LABELS: metadata_text.parse_labels(self.cleaned_data["labels"])}
@@ -85,7 +85,7 @@ DECLARED_FIELDS: Final = ("largest_inputs", "inputs", "outputs", "compute_capabi
 
 
 class DeclareForm(ServiceForm):
-    """Declare batching and input sizes, which the file does not contain."""
+    """The form that declares batching and input sizes, which the file does not contain."""
 
     supports_batching = forms.ChoiceField(
         required=False,
@@ -148,7 +148,7 @@ class DeclareForm(ServiceForm):
             raise forms.ValidationError(str(error)) from error
 
     def declared(self) -> dict[str, Any]:
-        """The arguments of the service."""
+        """Return the arguments of the service."""
         choices = {"yes": True, "no": False}
         return {
             "supports_batching": choices.get(self.cleaned_data["supports_batching"]),
@@ -170,7 +170,7 @@ class DeclareForm(ServiceForm):
 
 
 class UploadForm(DeclareForm, MetadataForm):
-    """Sent by static/js/upload.js through the API."""
+    """The form of an upload, sent by static/js/upload.js through the API."""
 
     team = forms.ChoiceField(label="Team")
     model = forms.CharField(
@@ -189,7 +189,7 @@ class UploadForm(DeclareForm, MetadataForm):
 
 
 class ReferenceForm(MetadataForm):
-    """Register a version by reference, with the metadata of its external weights."""
+    """The form that registers a version by reference, with the metadata of its external weights."""
 
     renamed: ClassVar[Mapping[str, str]] = {
         **MetadataForm.renamed,

@@ -13,7 +13,7 @@ from deployments.sizing.domain.declared_size import KV_CACHE, DeclaredSize
 
 
 class EditMetadataForm(MetadataForm):
-    """Edit stored metadata. Sizes that the form has no field for stay as they are."""
+    """The form that edits stored metadata. Sizes that the form has no field for stay as they are."""
 
     renamed: ClassVar[Mapping[str, str]] = {
         **MetadataForm.renamed,
@@ -45,7 +45,9 @@ class EditMetadataForm(MetadataForm):
     def from_stored(
         cls, data: Any, *, stored: Mapping[str, Any], readme: str, size: DeclaredSize
     ) -> EditMetadataForm:
-        """`data` is what was posted, or None. `size` is that of the version's weights."""
+        """Return the form with stored values. `data` is what was posted, or None. `size` is that of the
+        version's weights.
+        """
         initial = cls.initial_of(stored, readme) | {KV_CACHE: size.kv_kib_per_token or ""}
         needs_kv_cache = size.is_read and size.attention is None
         return cls(data, initial=initial, stored=stored, needs_kv_cache=needs_kv_cache)

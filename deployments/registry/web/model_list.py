@@ -63,7 +63,9 @@ class ModelFilterForm(FilterForm):
 
     @property
     def metric_sort(self) -> str:
-        """`metric:NAME`, or `-metric:NAME` for the largest first; empty for another order."""
+        """The order by a metric: `metric:NAME`, or `-metric:NAME` for the largest first. Empty for another
+        order.
+        """
         sort = self.data.get("sort", "")
         return sort if _METRIC_SORT.fullmatch(sort) else ""
 
@@ -100,7 +102,7 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _filters(request: HttpRequest, form: ModelFilterForm) -> VersionFilter:
-    """Of the current team, unless all are chosen or the search names one."""
+    """Read the filters. They are limited to the current team, unless all are chosen or the search names one."""
     query = search_query.parse(form.text("q"))
     is_everywhere = form.text("teams") == "all" or any(r.team for r in query.references)
     team = None if is_everywhere else teams.current(request)
@@ -117,8 +119,8 @@ def _filters(request: HttpRequest, form: ModelFilterForm) -> VersionFilter:
 def _table(
     request: HttpRequest, user: User, form: ModelFilterForm, filters: VersionFilter
 ) -> tuple[str, dict[str, Any]]:
-    """Without a choice: versions, where the search says more than a model can answer, and where no
-    model matches its words.
+    """Choose the table to show. If none is chosen, it is that of versions where the search says more than a
+    model can answer, and where no model matches its words.
     """
     is_narrowed = filters.query.is_about_versions or filters.labels or filters.format
     is_narrowed = is_narrowed or filters.state or form.metric_sort

@@ -12,7 +12,7 @@ from portal.ui import markdown
 
 @dataclass(frozen=True, slots=True)
 class ShownMetric:
-    """`better` is "higher", "lower", or empty when that is not known."""
+    """A metric as it is shown. `better` is "higher", "lower", or empty when that is not known."""
 
     name: str
     value: int | float

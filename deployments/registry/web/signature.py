@@ -40,8 +40,8 @@ def truncate(text: str) -> TruncatedText:
 
 
 def table(request: HttpRequest, signature: Signature, load_test: LoadTest | None) -> dict[str, Any]:
-    """A page of inputs followed by outputs, and what the load test got where it differs. The page number is in
-    the URL.
+    """Return a page of inputs followed by outputs, and what the load test got where it differs. The page number
+    is in the URL.
     """
     differences = results.compare_outputs(load_test, signature) if load_test else ()
     answered = {difference.name: difference.answered for difference in differences}

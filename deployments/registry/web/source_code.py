@@ -15,7 +15,7 @@ from portal.ui.htmx import respond
 @require_GET
 @people_only
 def code_page(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
-    """One file, `?path=`; without it the first."""
+    """Show the file at `?path=`. Without it, the first one."""
     version = versions.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
     paths = source_code.paths(version)
     path = request.GET.get("path", "") or next(iter(paths), "")

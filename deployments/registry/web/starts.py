@@ -15,7 +15,7 @@ from portal.ui import formats
 
 @dataclass(frozen=True, slots=True)
 class StartRow:
-    """`steps` are labels with durations, in the order in which a pod takes them."""
+    """A row of start times. `steps` are labels with durations, in the order in which a pod takes them."""
 
     engine: str
     model_cache: str

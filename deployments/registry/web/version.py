@@ -1,4 +1,4 @@
-"""One version: identity, signature, checks, how to call it, and what may be decided about it."""
+"""The page of a version: identity, signature, checks, how to call it, and what may be decided about it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def version_page(
 @require_GET
 @people_only
 def checks(request: HttpRequest, user: User, team: str, name: str, number: int) -> HttpResponse:
-    """The live checklist alone; 286 ends the polling once the state is final."""
+    """Show the live checklist alone. Status 286 ends the polling once the state is final."""
     version = _find(user, team, name, number)
     is_final = version.state not in _IN_PROGRESS
     context = {
@@ -200,7 +200,9 @@ def _to_page(version: ModelVersion) -> HttpResponse:
 
 
 def _describe_language_model(version: ModelVersion) -> dict[str, Any]:
-    """The facts of a language model, or None, the engines that load the version, and its declared KV cache."""
+    """Return the facts of a language model, or None, the engines that load the version, and its declared KV
+    cache.
+    """
     return {
         "language_model": version.signature.get(facts.KEY),
         "engines": loading.engines_for(version.source_uri, version.format, version.signature),

@@ -50,7 +50,9 @@ class Choice:
 def context_of(
     request: HttpRequest, user: User, filters: VersionFilter, metric: str, *, is_descending: bool
 ) -> dict[str, Any]:
-    """`metric` is the one that versions are sorted by; empty is newest first."""
+    """Return the context of found versions. `metric` is the one that they are sorted by; empty means newest
+    first.
+    """
     rows = version_search.search(actor=user, filters=filters).order_by("-id")
     if metric:
         rows = version_search.with_metric(rows, metric)
@@ -68,7 +70,7 @@ def context_of(
 def choices_of(
     request: HttpRequest, facets: Sequence[Facet], chosen: Mapping[str, str]
 ) -> list[tuple[str, list[Choice]]]:
-    """By the title of the facet; facets without a value are left out."""
+    """Return the choices of each facet with its title. Facets without a value are left out."""
     by_title = []
     for facet in sorted(facets, key=lambda facet: list(_TITLES).index(facet.name)):
         choose = _sort_choices if facet.name == "metric" else _choices
@@ -95,7 +97,9 @@ def _choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
 
 
 def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
-    """A team is chosen always, as on every page, so that all of them are a choice as well."""
+    """Return the choices of teams. A team is chosen always, as on every page, so that all of them are a choice
+    as well.
+    """
     if len(facet.values) < 2 and chosen:
         return []
     everything = with_query(request, page=None, team=None, teams="all")
@@ -131,7 +135,9 @@ def _text(facet: str, value: str) -> str:
 def _shown_metrics(
     versions: Sequence[ModelVersion], filters: VersionFilter, metric: str
 ) -> list[str]:
-    """Those that are sorted by or filtered by, and else the first of the page. In lower case."""
+    """Return the metrics to show, in lower case: those that are sorted by or filtered by, then the first of the
+    page.
+    """
     conditions = (*filters.query.conditions, *filters.conditions)
     named = [name for name in (metric, *(c.metric for c in conditions)) if name]
     others = [n.lower() for n in version_metadata.metric_names(v.metadata for v in versions)]

@@ -35,7 +35,7 @@ class RolloutView(APIView):
 
 
 def _show(actor: User, rollout: Rollout) -> rollouts.RolloutView:
-    """As it is after the action."""
+    """Show the rollout as it is after the action."""
     fresh = rollouts.get_visible(actor=actor, rollout_id=rollout.pk)
     return rollouts.view_of(actor=actor, rollout=fresh)
 

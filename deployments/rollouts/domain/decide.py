@@ -1,4 +1,4 @@
-"""What a rollout does next: pure, one effect per reconcile pass, the safe direction per phase.
+"""The next effect of a rollout. Pure functions: one effect per reconcile pass, the safe direction per phase.
 
 Automation may abort; only people move traffic forward. The approval of a plan starts its first
 step, `promote` each further one, `promote fully` the last. Two plans are approved as more than
@@ -95,7 +95,7 @@ class Decision:
 
 
 def decide(progress: RolloutProgress, observed: RolloutObservation, now: datetime) -> Decision:
-    """The one next effect. Final phases only wait."""
+    """Decide the one next effect. Final phases only wait."""
     if progress.phase in (RolloutPhase.COMPLETED, RolloutPhase.ABORTED):
         return Decision(Effect.WAIT, "finished")
     if progress.phase == RolloutPhase.ABORTING:
@@ -179,7 +179,7 @@ def _decide_running(
 
 
 def _describe_failure(progress: RolloutProgress, observed: RolloutObservation) -> str:
-    """A mirrored candidate cannot hurt users, which is the first thing to know of its failure."""
+    """Describe the failure. A mirrored candidate cannot hurt users, which is the first thing to know of it."""
     unhurt = "; users only got answers from the stable revision" if progress.is_shadow else ""
     return f"{observed.failure}{unhurt}"
 
@@ -241,8 +241,8 @@ def _decide_draining(
 def _decide_watching(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> Decision:
-    """No requests reach the old revision since the watch began, so it drains meanwhile. A failure
-    counts as long as it is there, unless a person ended the watch.
+    """Decide during the watch. No requests reach the old revision since it began, so it drains meanwhile. A
+    failure counts as long as it is there, unless a person ended the watch.
     """
     if now >= progress.phase_deadline_at:
         return Decision(Effect.COMPLETE, "the old revision is removed; draining was not confirmed")
@@ -273,7 +273,9 @@ def _decide_aborting(
 def _describe_unconfirmed(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> str:
-    """However long it takes: requests may still reach the candidate, and its pods answer them."""
+    """Say why an abort is not confirmed, however long it takes: requests may still reach the candidate, and its
+    pods answer them.
+    """
     if now < progress.phase_deadline_at:
         return "waiting for the route to stop sending to the candidate"
     if observed.weight is None and observed.mirror is None:

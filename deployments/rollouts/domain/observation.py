@@ -1,4 +1,4 @@
-"""What a reconcile pass of a rollout decides on: its progress, and what the cluster shows."""
+"""The input of a rollout's reconcile pass: its progress, and what the cluster shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deployments.states import RolloutPhase
 
 @dataclass(frozen=True, slots=True)
 class TrafficSplit:
-    """Percent of the requests that the candidate answers, and that are mirrored to it."""
+    """The percentages of the requests that the candidate answers, and that are mirrored to it."""
 
     weight: int
     mirror: int = 0
@@ -53,7 +53,7 @@ class RolloutProgress:
     approved_replicas: int = 1
 
     def replicas_at(self, step_index: int) -> int:
-        """What the candidate needs before it gets the traffic of the step."""
+        """Return the replicas that the candidate needs before it gets the traffic of the step."""
         return candidate_replicas.at_step(
             self.plan, step_index, stable=self.stable_replicas, approved=self.approved_replicas
         )
@@ -63,7 +63,7 @@ class RolloutProgress:
         return self.promoted_to is not None or self.replicas_at(step_index) > self.replicas
 
     def describe_growth(self) -> str:
-        """Of a promotion that waits for replicas; empty when there is none."""
+        """Describe a promotion that waits for replicas of the candidate. Empty when none does."""
         if self.promoted_to is None:
             return ""
         count, steps = self.replicas_at(self.promoted_to), self.plan.steps
@@ -90,7 +90,7 @@ class RolloutProgress:
 
     @property
     def baseline_weight(self) -> int:
-        """Percent of the requests that the baseline gets at the current step."""
+        """The percentage of the requests that the baseline gets at the current step."""
         if not self.plan.has_baseline or self.is_watched:
             return 0
         return baseline.share_at(self.step.weight)
@@ -113,7 +113,7 @@ class RolloutProgress:
 
     @property
     def next_weight(self) -> int:
-        """Percent after promoting the present step."""
+        """The percentage after promoting the present step."""
         return 100 if self.is_last_step else self.plan.steps[self.step_index + 1].weight
 
     @property
@@ -130,7 +130,7 @@ class RolloutProgress:
 
     @property
     def weight(self) -> int:
-        """Percent of the requests that the candidate answers, or of a shadow gets copies of."""
+        """The percentage of the requests that the candidate answers, or that a shadow gets copies of."""
         return 100 if self.is_watched else self.step.weight
 
     @property
@@ -148,7 +148,9 @@ class RolloutProgress:
 
     @property
     def step_key(self) -> str:
-        """Readings with another key are of another step, or of this one before it began again."""
+        """The key of the present step. Readings with another key are of another step, or of this one before it
+        began again.
+        """
         started_at = self.step_started_at
         return f"{self.step_index} {started_at.isoformat() if started_at else ''}"
 
@@ -163,8 +165,8 @@ class Checks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """What the cluster shows. None: not known. `weight` is the percentage that the route sends to
-    the candidate, `mirror` the percentage that it mirrors.
+    """The state that the cluster shows. `weight` is the percentage that the route sends to the candidate,
+    `mirror` the percentage that it mirrors. None means not known.
 
     `is_current`: the cluster was observed after the last change of the desired state.
     """

@@ -13,7 +13,7 @@ UNREADY_SECONDS: Final = 120
 
 
 def are_ready(progress: RolloutProgress, observed: RolloutObservation) -> bool:
-    """The candidate, and its baseline while there is one."""
+    """Return whether the candidate is ready, and its baseline while there is one."""
     has_baseline = not progress.is_baseline_desired or observed.is_baseline_ready is True
     return observed.is_candidate_ready is True and has_baseline
 
@@ -30,7 +30,9 @@ def is_unready(observed: RolloutObservation, now: datetime) -> bool:
 def is_baseline_unready(
     progress: RolloutProgress, observed: RolloutObservation, now: datetime
 ) -> bool:
-    """While it grows, pods that are not ready are those that start."""
+    """Return whether the baseline has been unready for too long. While it grows, pods that are not ready are
+    those that start, so they do not count.
+    """
     return (
         progress.promoted_to is None
         and progress.is_baseline_desired

@@ -36,9 +36,10 @@ def readiness_of(
     warming: str = "",
     unjudged: tuple[str, ...] = (),
 ) -> Readiness:
-    """After soak and enough requests, when no guard fails. What is not known waits and says so:
-    `unknown` says why there are no numbers, `warming` until when there are none of times. `unjudged` are
-    guards that will not judge this step, each with the reason: they leave it to a person.
+    """Judge whether the present step can be promoted: after soak and enough requests, when no guard fails. What
+    is not known waits and says so: `unknown` says why there are no numbers, `warming` until when there are
+    none of times. `unjudged` are guards that will not judge this step, each with the reason: they leave it
+    to a person.
 
     A step with traffic needs a reading with requests and a verdict of every guard, also where the
     plan requires no number of requests.
@@ -76,7 +77,7 @@ def readiness_of(
 
 
 def _watched(progress: RolloutProgress, failing: tuple[str, ...], now: datetime) -> Readiness:
-    """There is nothing left to promote: only until when a failure still rolls back."""
+    """Say until when a failure still rolls back. There is nothing left to promote."""
     until = progress.watch_until
     if failing:
         message = f"failing: {', '.join(failing)}"

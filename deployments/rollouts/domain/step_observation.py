@@ -21,9 +21,9 @@ class ObservedSplit:
 
 @dataclass(frozen=True, slots=True)
 class StepObservation:
-    """None: not known. `reason` says why the step can or cannot be promoted, `stale_metrics` since
-    when there are no new numbers; empty while there are. `warming` says until when pods of the
-    candidate are not judged by their times.
+    """The observed state of a step. None means not known. `reason` says why the step can or cannot be promoted,
+    `stale_metrics` since when there are no new numbers; empty while there are. `warming` says until when
+    pods of the candidate are not judged by their times.
     """
 
     weight: int | None = None

@@ -1,4 +1,4 @@
-"""What happened to a rollout since a given event, and whether anything of it has changed."""
+"""The events of a rollout since a given one, and whether anything of the rollout has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_EVENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`view` is None while nothing of the rollout itself has changed."""
+    """The news of a rollout. `view` is None while nothing of the rollout itself has changed."""
 
     events: tuple[RolloutEvent, ...] = ()
     view: RolloutView | None = None
@@ -40,7 +40,9 @@ class EventCursor:
     _marks: tuple[Any, ...] = field(default=(), init=False)
 
     def poll(self) -> News:
-        """One query while nothing changes. Raises NotFound once the actor may not see the rollout."""
+        """Return what is new, in one query while nothing changes. Raises NotFound once the actor may not see
+        the rollout.
+        """
         rows = rollouts.list_visible_to(self.actor).filter(pk=self.rollout_id).values_list(*_MARKS)
         marks = rows.first()
         if marks is not None and marks == self._marks:

@@ -19,8 +19,8 @@ STALE: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class RolloutPods:
-    """`stable` None: it gets no requests, so nothing is compared with it. `load` None as well. The load is
-    that of the candidate and of the pods that it is compared with.
+    """The pods of a rollout that were read. `stable` and `load` are None while stable gets no requests, so
+    nothing is compared with it. The load is that of the candidate and of the pods that it is compared with.
     """
 
     candidate: Coverage

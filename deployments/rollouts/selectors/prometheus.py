@@ -1,4 +1,4 @@
-"""What the gateway and Prometheus say at the present step of a rollout, as far as it was read."""
+"""The numbers of the gateway and Prometheus at the present step of a rollout, as far as they were read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_YET: Final = "Prometheus was not queried at this step yet"
 def state_of(
     row: PrometheusReading, snapshot: RolloutSnapshot, lengths: Callable[[], BlockLengths]
 ) -> State:
-    """The stored state; of another step only the capital of its tests is left."""
+    """Return the stored state; of another step only the capital of its tests is left."""
     state = prometheus_state.from_json(row.state)
     if row.step == snapshot.progress.step_key:
         return state
@@ -42,19 +42,19 @@ def state_of(
 
 
 def state_at(snapshot: RolloutSnapshot) -> State:
-    """The state of the present step."""
+    """Return the state of the present step."""
     row = PrometheusReading.objects.filter(rollout=snapshot.rollout).first()
     return State() if row is None else state_of(row, snapshot, BlockLengths)
 
 
 def sent_at(snapshot: RolloutSnapshot) -> tuple[int, int]:
-    """Requests that the gateway sent to stable and candidate at this step; zeros where it is not read."""
+    """Return the requests that the gateway sent to stable and candidate at this step. Zeros where it is not read."""
     gateway = state_at(snapshot).gateway
     return (0, 0) if _gateway_problem(gateway) else gateway.sent
 
 
 def read(snapshot: RolloutSnapshot) -> State:
-    """The state of the present step, with the reason where the cluster's gateway cannot be read."""
+    """Return the state of the present step, with the reason where the cluster's gateway cannot be read."""
     guards = snapshot.plan.guards
     state = state_at(snapshot) if guards.has_readings else State()
     gateway = state.gateway
@@ -69,25 +69,27 @@ def read(snapshot: RolloutSnapshot) -> State:
 
 
 def unknown(state: State) -> dict[Reads, str]:
-    """Why there are no current numbers of the gateway."""
+    """Say why there are no current numbers of the gateway. Empty while there are."""
     return {Reads.GATEWAY: _gateway_problem(state.gateway)}
 
 
 def unknown_histograms(guards: PlanGuards, state: State) -> dict[Measure, str]:
-    """The same of each histogram that a guard needs, by what it counts."""
+    """Say why there are no current numbers of each histogram that a guard needs, by what it counts."""
     needed = {guard.kind.measure for guard in guards.percentiles}
     read = {measure: state.histogram(measure) for measure in needed}
     return {measure: of.problem or _unknown(of.at) for measure, of in read.items()}
 
 
 def unknown_queries(guards: PlanGuards, state: State) -> dict[str, str]:
-    """The same of each query, by the name of its guard."""
+    """Say why there are no current numbers of each query, by the name of its guard."""
     times = {name: watched.at for name, watched in state.watched.items()}
     return {guard.name: _unknown(times.get(guard.name)) for guard in guards.queries}
 
 
 def _gateway_problem(gateway: GatewayState) -> str:
-    """Why there are no current numbers. One failed reading is made up for by the next."""
+    """Say why there are no current numbers. Empty while there are: one failed reading is made up for by the
+    next.
+    """
     if gateway.at is None:
         return gateway.problem or "the gateway was not read at this step yet"
     if clock.now() - gateway.at <= _STALE:

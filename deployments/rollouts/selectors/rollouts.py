@@ -48,7 +48,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class RolloutView:
-    """All that the rollout page shows. Numbers that are not known are None."""
+    """The data that the rollout page shows. None means not known."""
 
     rollout: Rollout
     plan: RolloutPlan
@@ -81,7 +81,7 @@ class RolloutView:
 
     @property
     def requested_percent(self) -> int:
-        """Percent of requests mirrored to a shadow, else routed to the candidate."""
+        """The percentage of requests that is mirrored to a shadow, else routed to the candidate."""
         return self.requested_mirror or self.requested_weight
 
     @property
@@ -90,12 +90,14 @@ class RolloutView:
 
     @property
     def compared_with(self) -> str:
-        """Whose figures stand beside the candidate's."""
+        """The side whose figures stand beside the candidate's."""
         return "baseline" if self.plan.has_baseline else "stable"
 
     @property
     def baseline_text(self) -> str:
-        """For example "r3: pods of detector:1 with 5% of requests"; empty while there is none."""
+        """The description of the baseline, such as "r3: pods of detector:1 with 5% of requests". Empty while
+        there is none.
+        """
         revision = self.rollout.baseline_revision
         if revision is None or self.rollout.deployment.baseline_revision_id is None:
             return ""
@@ -112,7 +114,7 @@ class RolloutView:
 
     @property
     def next_text(self) -> str:
-        """What promoting changes, for its button."""
+        """The change that promoting makes, for its button. Empty when the rollout cannot be promoted."""
         if self.next_weight is None:
             return ""
         if not self.is_mirroring:
@@ -128,7 +130,7 @@ class RolloutView:
 
 
 def current(deployment: Deployment) -> Rollout | None:
-    """The deployment's open rollout, if any."""
+    """Return the deployment's open rollout, if any."""
     rows = Rollout.objects.filter(deployment=deployment, phase__in=OPEN_PHASES)
     rollout = rows.select_related("deployment__team", "deployment__cluster", "requested_by").first()
     if rollout is not None:
@@ -148,7 +150,7 @@ def list_visible_to(actor: Actor, *, team_slug: str | None = None) -> QuerySet[R
 
 
 def list_promotable_for(actor: Actor) -> list[Rollout]:
-    """Rollouts whose next step waits for a decision that this person may take."""
+    """Return rollouts whose next step waits for a decision that this person may take."""
     running = list_visible_to(actor).filter(phase=RolloutPhase.RUNNING)
     waiting = [
         pk
@@ -225,7 +227,9 @@ def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
 
 
 def _requested_weight(progress: RolloutProgress, deployment: Deployment) -> int:
-    """Of the rollout's candidate: once it is stable, the deployment's is the old revision."""
+    """Return the desired weight of the rollout's candidate. Once it is stable, the deployment's candidate is
+    the old revision.
+    """
     return 100 - deployment.candidate_weight if progress.is_swapped else deployment.candidate_weight
 
 
@@ -254,8 +258,8 @@ def _state_of(progress: RolloutProgress, observed: StepObservation, index: int) 
 
 
 def _state_after(progress: RolloutProgress, observed: StepObservation, index: int) -> str:
-    """Of a step once all requests go to the candidate: who promotes fully leaves the present step,
-    maybe before its end, and those behind it never run. The evidence is that of the decision.
+    """Return the state of a step once all requests go to the candidate. A full promotion leaves the present
+    step, maybe before its end, and skips those behind it. The evidence is that of the decision.
     """
     if index > progress.step_index:
         return "skipped"
@@ -280,5 +284,5 @@ def _earliest_finish(progress: RolloutProgress, soak_left_seconds: int | None) -
 
 
 def _next_weight(progress: RolloutProgress) -> int | None:
-    """What promoting would send to the candidate; None when it cannot be promoted."""
+    """Return the weight that promoting would send to the candidate. None when it cannot be promoted."""
     return progress.next_weight if progress.phase == RolloutPhase.RUNNING else None

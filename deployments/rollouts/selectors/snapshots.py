@@ -25,7 +25,7 @@ class RolloutSnapshot:
 
 
 def snapshot_of(rollout: Rollout) -> RolloutSnapshot:
-    """A snapshot with the plan under the team's current automatic promotion limit."""
+    """Return a snapshot with the plan under the team's current automatic promotion limit."""
     deployment = rollout.deployment
     stable, approved = (
         replicas.least_of(revision.spec, number=revision.number, scale=deployment.scale)

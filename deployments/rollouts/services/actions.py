@@ -1,4 +1,4 @@
-"""What people do with a rollout: promote, promote fully, pause, unpause, finish the watch, abort."""
+"""The actions of people on a rollout: promote, promote fully, pause, unpause, finish the watch, abort."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str, comment: str = 
 def promote_fully(
     *, actor: User, rollout_id: int, evidence_hash: str, comment: str = ""
 ) -> Rollout:
-    """All requests at once, without the remaining steps. Refused while a guard fails."""
+    """Move all requests to the candidate at once, without the remaining steps. Refused while a guard fails."""
     snapshot = _decidable(actor, rollout_id)
     guards = _same_evidence(snapshot, evidence_hash).guards
     failing = [
@@ -65,7 +65,7 @@ def promote_fully(
 
 
 def pause(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
-    """The weight stays as it is, and nobody can promote until it is unpaused."""
+    """Pause the rollout. The weight stays as it is, and nobody can promote until it is unpaused."""
     snapshot = _stoppable(actor, rollout_id)
     message = f"paused: {reason.strip()}" if reason.strip() else "paused"
     with transaction.atomic():
@@ -113,7 +113,9 @@ def finish_watch(*, actor: User, rollout_id: int) -> Rollout:
 
 
 def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
-    """Legal from every phase that is not final, and wins over workers: a lost race is tried again."""
+    """Abort a rollout. It is legal from every phase that is not final, and wins over workers: a lost race is
+    tried again.
+    """
     for _ in range(5):
         snapshot = _stoppable(actor, rollout_id)
         rollout = snapshot.rollout
@@ -157,7 +159,9 @@ def _stoppable(actor: User, rollout_id: int) -> RolloutSnapshot:
 
 
 def _same_evidence(snapshot: RolloutSnapshot, shown: str) -> Analysis:
-    """Analysed again at the click, and stored, so that the page shows why it was refused."""
+    """Require that the evidence is the shown one. It is analysed again at the click, and stored, so that the
+    page shows why it was refused.
+    """
     now = analysis.analyse(snapshot)
     evidence.store(snapshot, now)
     if shown != now.digest:

@@ -27,7 +27,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """`tests` is what to store. `is_news`: there is a new reading, or a verdict changed."""
+    """The analysis of a step. `tests` is what to store. `is_news`: there is a new reading, or a verdict changed."""
 
     guards: tuple[GuardResult, ...]
     readiness: Readiness
@@ -38,7 +38,7 @@ class Analysis:
 
     @property
     def failure(self) -> str:
-        """Why the rollout must be aborted; empty when no guard says so."""
+        """The reason for which the rollout must be aborted. Empty when no guard says so."""
         failing = evidence.stopping(self.guards)
         return "; ".join(f"{guard.guard.lower()}: {guard.message}" for guard in failing)
 
@@ -89,7 +89,7 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
 
 
 def _analyse_without_traffic(snapshot: RolloutSnapshot) -> Analysis:
-    """Blue/green: there are no requests to count, only what was checked before any."""
+    """Analyse a step of blue/green: there are no requests to count, only what was checked before any."""
     rollout = snapshot.rollout
     checked = quality.before_traffic(rollout=rollout)
     guard = GuardResult(
@@ -138,7 +138,7 @@ def _analysis(
 def _judge(
     snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str, load: PodLoad | None
 ) -> tuple[GuardResult, ...]:
-    """The guards of the plan, each by what its source says now."""
+    """Judge the guards of the plan, each by what its source says now."""
     rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
     guards, state = plan.guards, prometheus.read(snapshot)
     terms = Terms(
@@ -163,7 +163,7 @@ def _judge(
 
 
 def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -> str:
-    """Why there are no current numbers. Missing ones neither promote nor abort."""
+    """Say why there are no current numbers. Empty while there are. Missing ones neither promote nor abort."""
     if counts.candidate_at is None:
         return "the candidate's requests are not known"
     compared = "baseline" if progress.plan.has_baseline else "stable revision"
@@ -176,7 +176,9 @@ def _unknown(progress: RolloutProgress, counts: CounterReadings, at: datetime) -
 
 
 def _describe_unread_pods(serving: RolloutPods) -> str:
-    """For example "3 of 5 pods of the candidate were read"; empty when all were."""
+    """Describe how many pods were read, for example "3 of 5 pods of the candidate were read in the last 30 s".
+    Empty when all were.
+    """
     sides = (
         ("candidate", serving.candidate),
         ("baseline", serving.baseline),
@@ -193,7 +195,7 @@ def _describe_unread_pods(serving: RolloutPods) -> str:
 def _describe_stale_metrics(
     progress: RolloutProgress, counts: CounterReadings, unknown: str, at: datetime
 ) -> str:
-    """What people must know of numbers that no longer arrive; empty while they do."""
+    """Describe for people since when numbers no longer arrive. Empty while they do."""
     if unknown:
         return unknown if counts.candidate_at is not None else ""
     total = counts.tests.total
@@ -208,8 +210,8 @@ def _describe_stale_metrics(
 def _judge_split(
     progress: RolloutProgress, counts: CounterReadings, unknown: str, *, is_covered: bool
 ) -> tuple[GuardResult, ...]:
-    """A split that was right at the last reading is not known to be right now. Without all pods it may
-    only seem to be wrong. Once the candidate is stable there is none.
+    """Judge the split. One that was right at the last reading is not known to be right now. Without all pods it
+    may only seem to be wrong. Once the candidate is stable there is none.
     """
     if progress.is_watched:
         return ()
@@ -230,7 +232,7 @@ def _judge_split(
 def _judge_received(
     snapshot: RolloutSnapshot, counts: CounterReadings, unknown: str
 ) -> tuple[GuardResult, ...]:
-    """Only what is missing, and only where the gateway's own counts say that it sent it."""
+    """Judge whether requests are missing that the gateway's own counts say it sent. Empty where none is missing."""
     progress, split = snapshot.progress, counts.tests.split
     if unknown or progress.is_shadow or progress.is_watched:
         return ()

@@ -11,8 +11,8 @@ from portal.core import clock
 
 
 def create(snapshot: RolloutSnapshot) -> Revision | None:
-    """None for a plan without one. Call inside the transaction that adds the candidate: no other request
-    makes a revision meanwhile, because a deployment has one open request.
+    """Create the baseline. None for a plan without one. Call inside the transaction that adds the candidate: no
+    other request makes a revision meanwhile, because a deployment has one open request.
     """
     rollout = snapshot.rollout
     stable, deployment = rollout.stable_revision, rollout.deployment

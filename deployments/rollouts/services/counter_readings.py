@@ -29,8 +29,8 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class CounterReadings:
-    """What `Rollout.tests` stores: the capital of the rollout, and the rest of its present step. The
-    times are of the latest readings of each side.
+    """The readings that `Rollout.tests` stores: the capital of the rollout, and the rest of its present step.
+    The times are of the latest readings of each side.
     """
 
     tests: StepTests = field(default_factory=StepTests)
@@ -83,7 +83,7 @@ class CounterReadings:
 
 
 def read(snapshot: RolloutSnapshot, load: PodLoad | None) -> CounterReadings:
-    """The stored readings, advanced by what was counted since."""
+    """Return the stored readings, advanced by what was counted since."""
     started_at, stored = snapshot.progress.step_started_at, snapshot.rollout.tests
     before = CounterReadings.from_json(stored)
     if stored.get("step") != snapshot.progress.step_key:
@@ -113,14 +113,16 @@ def _procedure(snapshot: RolloutSnapshot, limits: tuple[GuardLimit, ...]) -> Pro
 
 
 def block_lengths(snapshot: RolloutSnapshot, started_at: datetime | None) -> BlockLengths:
-    """From stable's past before the step. Stored with it."""
+    """Choose the lengths of blocks by stable's past before the step. They are stored with the step."""
     if started_at is None:
         return BlockLengths()
     return history.before(snapshot.rollout.stable_revision, started_at)
 
 
 def lengths_chosen_anew(snapshot: RolloutSnapshot) -> BlockLengths | None:
-    """Those that replaced the ones from before this step, for what others count of it."""
+    """Return the lengths that were chosen during this step, for other counts of it. None while those from
+    before the step hold.
+    """
     stored = snapshot.rollout.tests
     if stored.get("step") != snapshot.progress.step_key:
         return None
@@ -129,8 +131,8 @@ def lengths_chosen_anew(snapshot: RolloutSnapshot) -> BlockLengths | None:
 
 
 def _with_lengths(snapshot: RolloutSnapshot, before: CounterReadings) -> CounterReadings:
-    """Chosen anew once more is known of stable, up to the last reading: a block then ends no other way for
-    what is read now.
+    """Choose the lengths of blocks anew once more is known of stable, up to the last reading: a block then ends
+    no other way for what is read now.
     """
     tests, until = before.tests, before.until
     if until is None or not tests.lengths.is_outdated(tests.seconds):
@@ -195,7 +197,7 @@ def is_warming(rollout: Rollout) -> bool:
 
 
 def _limits(snapshot: RolloutSnapshot) -> tuple[GuardLimit, ...]:
-    """At a step without a stable side, those beside its recorded figures."""
+    """Return the limits to judge. At a step without a stable side, they are those against its recorded figures."""
     limits = snapshot.plan.guards.server_limits
     if not snapshot.progress.is_alone:
         return limits
@@ -207,7 +209,7 @@ def _limits(snapshot: RolloutSnapshot) -> tuple[GuardLimit, ...]:
 def _of_users(
     revision: Revision, counts: RequestCounts, since: datetime, owed: int
 ) -> tuple[Sums, int]:
-    """The reading without the synthetic requests of its interval."""
+    """Return the reading without the synthetic requests of its interval."""
     sums = sums_of(counts)
     if counts.latest_at is None:
         return sums, owed
@@ -218,7 +220,7 @@ def _of_users(
 
 
 def _not_compared(rollout: Rollout, since: datetime) -> int:
-    """Requests of the stable revision where the candidate is compared with a baseline."""
+    """Return the requests of the stable revision where the candidate is compared with a baseline."""
     if rollout.baseline_revision is None:
         return 0
     counts = _counts_since(rollout, rollout.stable_revision, since)

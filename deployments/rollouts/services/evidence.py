@@ -51,7 +51,7 @@ def store(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
 
 
 def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
-    """What is new since the row was read."""
+    """Notify people of what is new since the row was read."""
     rollout, observed = snapshot.rollout, analysis.observed
     before = StepObservation.from_json(rollout.observed)
     is_automatic = (
@@ -71,6 +71,6 @@ def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
 
 
 def describe_changes(rollout: Rollout, *, shown: str, now: tuple[GuardResult, ...]) -> str:
-    """What changed since the evidence with the hash `shown`; empty when that is not stored."""
+    """Describe what changed since the evidence with the hash `shown`. Empty when that is not stored."""
     row = RolloutVerdict.objects.filter(rollout=rollout, evidence_hash=shown).first()
     return "" if row is None else evidence.describe_changes(evidence.read(row.guards), now)

@@ -14,7 +14,9 @@ from portal.core import clock
 
 
 def read(snapshot: RolloutSnapshot, state: GatewayState) -> GatewayState:
-    """The state after one more reading. A network call; nothing is read where no guard needs it."""
+    """Read the gateway and return the state after one more reading. A network call; nothing is read where no
+    guard needs it.
+    """
     rollout, limits = snapshot.rollout, snapshot.plan.guards.gateway_limits
     if not limits or snapshot.progress.weight == 0:
         return state

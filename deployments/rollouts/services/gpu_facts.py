@@ -11,7 +11,7 @@ from fleet.telemetry.selectors.current import WorkloadKey
 
 
 def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
-    """Only what a limit needs: each costs a query at every reading."""
+    """Read the facts that the limits need, and no others: each costs a query at every reading."""
     needed = {limit.kind.fact for limit in limits if limit.kind.fact}
     if not needed:
         return NO_FACTS
@@ -35,7 +35,7 @@ def _aborts_counted(revision: Revision) -> float | None:
 
 
 def _price(key: WorkloadKey) -> float | None:
-    """The price of one GPU for an hour: a figure for comparison, not a charged amount."""
+    """Return the price of one GPU for an hour: a figure for comparison, not a charged amount."""
     allocated = current.allocated_to([key]).get(key)
     if allocated is None or allocated.usd_per_hour_amount is None or not allocated.gpus:
         return None

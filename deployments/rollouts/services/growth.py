@@ -31,7 +31,7 @@ def begin(
     evidence: str,
     comment: str = "",
 ) -> Rollout:
-    """Raises Conflict as `transitions.move` does."""
+    """Begin a promotion that waits for replicas of the candidate. Raises Conflict as `transitions.move` does."""
     rollout = snapshot.rollout
     with transaction.atomic():
         _store_pending_promotion(snapshot, step_index, message, evidence)
@@ -50,7 +50,7 @@ def begin(
 
 
 def replicas_for(snapshot: RolloutSnapshot, step_index: int) -> int | None:
-    """What desired state has of the candidate's replicas at a step; None: as many as approved."""
+    """Return the candidate's replicas at a step for the desired state. None means as many as approved."""
     count = snapshot.progress.replicas_at(step_index)
     return None if count >= snapshot.progress.approved_replicas else count
 

@@ -29,7 +29,7 @@ def started(rollout: Rollout, *, message: str) -> None:
 
 
 def moved(rollout: Rollout, *, message: str) -> None:
-    """Each phase and step that people wait for; `started` covers preparing."""
+    """Notify people of each phase and step that they wait for; `started` covers preparing."""
     event = _EVENTS.get(RolloutPhase(rollout.phase))
     if event is not None:
         data = {"phase": rollout.phase, "step_index": rollout.step_index}
@@ -37,7 +37,7 @@ def moved(rollout: Rollout, *, message: str) -> None:
 
 
 def waits(snapshot: RolloutSnapshot, *, message: str, evidence_hash: str) -> None:
-    """A step waits for a person to promote it: those who may decide get a link that is bound to this
+    """Notify people of a step that waits to be promoted: those who may decide get a link that is bound to this
     evidence.
     """
     rollout, step = snapshot.rollout, snapshot.progress.step

@@ -108,7 +108,7 @@ def target_of(rollout: Rollout, revision: Revision, *, step_seconds: float) -> Q
 
 
 def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> State:
-    """The state after one round of queries."""
+    """Return the state after one round of queries."""
     rollout, guards = snapshot.rollout, snapshot.plan.guards
     state = replace(state, gateway=gateway_readings.read(snapshot, state.gateway))
     if not guards.is_prometheus_needed:
@@ -160,7 +160,9 @@ def _with_histogram(
 
 
 def _percentiles(snapshot: RolloutSnapshot) -> tuple[PercentileGuard, ...]:
-    """At a step without a stable side, the limits beside its recorded figures."""
+    """Return the guards to judge. At a step without a stable side, they have the limits against its recorded
+    figures.
+    """
     guards = snapshot.plan.guards.percentiles
     if not snapshot.progress.is_alone:
         return guards

@@ -27,8 +27,8 @@ def one_step(
     message: str = "promoted",
     comment: str = "",
 ) -> Rollout:
-    """To the next step, now or once the candidate has its replicas. Raises Conflict when the evidence is
-    no longer the one decided on, or someone was first. The comment is kept beside the message.
+    """Promote to the next step, now or once the candidate has its replicas. The comment is kept beside the
+    message. Raises Conflict when the evidence is no longer the one decided on, or someone was first.
     """
     progress = snapshot.progress
     action = audit_actions.ROLLOUT_PROMOTED
@@ -64,7 +64,7 @@ def to_all(
 
 
 def advance(snapshot: RolloutSnapshot, *, message: str) -> Rollout:
-    """The promotion that waited for the candidate's replicas. It was decided, and audited, before."""
+    """Carry out the promotion that waited for the candidate's replicas. It was decided, and audited, before."""
     action, progress = audit_actions.ROLLOUT_MOVED, snapshot.progress
     if progress.promoted_to == progress.step_index + 1 and not progress.is_last_step:
         text = f"{message}: {_describe_step(snapshot)}"

@@ -22,7 +22,7 @@ _TIME = timedelta(seconds=decide.PREPARE_SECONDS)
 def prolonged(
     snapshot: RolloutSnapshot, observed: RolloutObservation, at: datetime
 ) -> RolloutProgress:
-    """The progress to decide on, with the deadline that was stored."""
+    """Return the progress to decide on, with the deadline that was stored."""
     progress = snapshot.progress
     is_near = progress.phase_deadline_at - at < _TIME / 2
     if not observed.is_queued or not _waits_for_pods(progress) or not is_near:

@@ -101,7 +101,7 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
 
 
 def observation_of(rollout: Rollout) -> RolloutObservation:
-    """The observation in the columns that the deployment's reconciler wrote."""
+    """Return the observation in the columns that the deployment's reconciler wrote."""
     deployment = rollout.deployment
     stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
     candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
@@ -179,7 +179,7 @@ def _start_soak(snapshot: RolloutSnapshot, decision: Decision) -> None:
 
 
 def _switch(snapshot: RolloutSnapshot, decision: Decision) -> None:
-    """A plan without steps: approved as "switch when ready"."""
+    """Send all requests to the candidate of a plan without steps, which was approved as "switch when ready"."""
     with transaction.atomic():
         _move(snapshot, RolloutPhase.RUNNING, decision.message)
         _move(snapshot, RolloutPhase.PROMOTING, decision.message)

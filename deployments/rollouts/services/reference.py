@@ -19,7 +19,7 @@ _BLOCK_SECONDS: Final = 300
 
 
 def record(snapshot: RolloutSnapshot) -> dict[str, Any]:
-    """The last hour of the stable revision by its counters, and its histograms of this step."""
+    """Record the last hour of the stable revision by its counters, and its histograms of this step."""
     rollout, at = snapshot.rollout, clock.now()
     observed = blocks.blocks(
         cluster_id=rollout.deployment.cluster_id,

@@ -46,7 +46,7 @@ _SECONDS: Final[Mapping[RolloutPhase, int]] = {
 
 
 def deadline_seconds(plan: RolloutPlan, phase: RolloutPhase, step_index: int) -> int:
-    """Seconds from the beginning of the phase, or of the step while it is running."""
+    """Return the seconds from the beginning of the phase, or of the step while it is running."""
     if phase == RolloutPhase.RUNNING and plan.steps:
         of_step = plan.steps[step_index].deadline_seconds
         if of_step is not None:
@@ -102,7 +102,7 @@ def move(
 def _columns(
     snapshot: RolloutSnapshot, to: RolloutPhase, index: int, reason: str
 ) -> dict[str, Any]:
-    """The soak time of a new step begins when the route shows its weight."""
+    """Return the columns of a move. The soak time of a new step begins when the route shows its weight."""
     rollout, at = snapshot.rollout, clock.now()
     is_first = (rollout.phase, to) == (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
     is_restart = is_first or index != rollout.step_index
@@ -135,7 +135,7 @@ def _columns(
 
 
 def _promise(rollout: Rollout, to: RolloutPhase, *, is_restart: bool) -> int | None:
-    """A promotion that waits for replicas outlives a pause, and nothing else."""
+    """Return the step of a promotion that waits for replicas. It outlives a pause, and nothing else."""
     is_kept = not is_restart and to in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
     return rollout.promoted_to if is_kept else None
 
@@ -188,7 +188,7 @@ def announce(
 
 
 def end_watch(*, actor: Actor, rollout: Rollout) -> None:
-    """The old revision is removed as soon as it is drained. Call inside a transaction. Raises
+    """End the watch. The old revision is removed as soon as it is drained. Call inside a transaction. Raises
     Conflict when the watch is over, or has been ended.
     """
     at, until = clock.now(), rollout.watch_until

@@ -22,7 +22,7 @@ Ends = Mapping[int, datetime]
 
 
 def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
-    """When each pod of the candidate and of its baseline is warm: `known`, and pods that received their
+    """Return when each pod of the candidate and of its baseline is warm: `known`, and pods that received their
     first request since.
     """
     seconds, started_at = snapshot.plan.warmup_seconds, snapshot.progress.step_started_at
@@ -44,7 +44,7 @@ def advance(snapshot: RolloutSnapshot, known: Ends) -> dict[int, datetime]:
 
 
 def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums:
-    """The reading without the times of pods that were warming up."""
+    """Return the reading without the times of pods that were warming up."""
     if all(end < since for end in ends.values()):
         return sums
     cold = warm_ups.counts_until(_workload(revision), since=since, until=ends)
@@ -66,13 +66,13 @@ def without(sums: Sums, revision: Revision, since: datetime, ends: Ends) -> Sums
 
 
 def until(ends: Ends) -> datetime | None:
-    """When the last pod that warms up now is warm; None: no pod does."""
+    """Return when the last pod that warms up now is warm. None if no pod warms up."""
     last = max(ends.values(), default=None)
     return last if last is not None and last > clock.now() else None
 
 
 def describe(until: datetime | None) -> str:
-    """Empty when no pod warms up."""
+    """Describe until when pods warm up. Empty when none does."""
     return "" if until is None else f"warming up, not judged until {until:%H:%M:%S} UTC"
 
 

@@ -48,7 +48,7 @@ def verdict_of(view: RolloutView) -> Verdict:
 
 
 def why_no_promotion(rollout: Rollout, view: RolloutView) -> str:
-    """Why the button is disabled; empty when it is enabled."""
+    """Say why the button is disabled. Empty when it is enabled."""
     phase = RolloutPhase(rollout.phase)
     if phase == RolloutPhase.PAUSED:
         return "The rollout is paused. Resume it first."
@@ -66,7 +66,7 @@ def why_no_full_promotion(rollout: Rollout, view: RolloutView) -> str:
 
 
 def activity_of(rollout: Rollout, change: ChangeRequest | None) -> list[ActivityLine]:
-    """Newest first, with the people who requested and approved."""
+    """List the activity of a rollout, newest first, with the people who requested and approved."""
     events = serving_events.event_rows(rollouts.events_of(rollout)[:_MOST_LINES])
     moves = [
         ActivityLine(event.row.at, event.row.message, event.row.actor_name, event.tone)

@@ -14,8 +14,8 @@ from deployments.states import RolloutPhase
 
 @dataclass(frozen=True, slots=True)
 class RolloutButtons:
-    """`no_promotion` says why promoting rests now; it is empty when it works. A button that this
-    person may never press is left out.
+    """The buttons of a rollout. `no_promotion` says why promoting rests now; it is empty when it works. A
+    button that this person may never press is left out.
     """
 
     url: str
@@ -32,7 +32,7 @@ class RolloutButtons:
 
 
 def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
-    """None when there is nothing that this person could do about it."""
+    """Return the buttons of the rollout. None when there is nothing that this person could do about it."""
     if view.is_final or not (view.can_promote or view.can_stop):
         return None
     phase, deployment = RolloutPhase(rollout.phase), rollout.deployment

@@ -30,7 +30,7 @@ _LAST_MINUTES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class RolloutChart:
-    """`name` is its id in the page; `limit_text` names the dashed line."""
+    """A chart of a rollout. `name` is its id in the page; `limit_text` names the dashed line."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class RolloutChart:
 
 
 def charts_of(view: RolloutView) -> list[RolloutChart]:
-    """Charts with measurements."""
+    """Return charts with measurements."""
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
     limit, limit_text = _latency_limit(limits, points.get("baseline", points["stable"]))
@@ -112,8 +112,8 @@ def _points_of(rollout: Rollout) -> dict[str, list[MinutePoint]]:
 def _weight_chart(
     view: RolloutView, points: Mapping[str, list[MinutePoint]], marks: Sequence[Mark]
 ) -> Chart | None:
-    """Observed in each minute, with the requested weight at its end. Of a shadow: mirrored requests
-    for each request that stable answered, while it is mirrored.
+    """Draw the weight observed in each minute, with the requested weight at its end. Of a shadow: mirrored
+    requests for each request that stable answered, while it is mirrored.
     """
     rates = {
         role: {point.at: point.requests_per_second for point in series}
@@ -136,7 +136,7 @@ def _weight_chart(
 
 
 def _answers_from(rollout: Rollout) -> datetime | None:
-    """Since when the candidate answers users, if ever."""
+    """Return since when the candidate answers users. None if it never did."""
     moved = rollouts.events_of(rollout).filter(kind="promoting").order_by("id").first()
     return None if moved is None else moved.at
 
@@ -161,8 +161,8 @@ def _weight_at(weights: Sequence[tuple[datetime, float]], at: datetime) -> float
 def _latency_limit(
     limits: Sequence[GuardLimit], stable: Sequence[MinutePoint]
 ) -> tuple[float | None, str]:
-    """A relative limit is drawn at its present value: the latency of stable, or of the baseline, times the
-    ratio.
+    """Return the limit to draw. A relative limit is drawn at its present value: the latency of stable, or of
+    the baseline, times the ratio.
     """
     limit, text = _limit_of(limits, latency_mean.KIND.name)
     if limit is not None or not text:

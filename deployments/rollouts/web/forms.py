@@ -10,7 +10,7 @@ from portal.ui.service_form import ServiceForm
 
 
 class RolloutForm(ServiceForm):
-    """One of the buttons of a rollout."""
+    """The form of a button of a rollout."""
 
     ACTIONS: ClassVar = ("promote", "promote_fully", "pause", "unpause", "abort", "finish_watch")
 

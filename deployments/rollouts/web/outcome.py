@@ -1,4 +1,4 @@
-"""What a rollout costs while it runs, and what to know once it has stopped."""
+"""The cost of a rollout while it runs, and its outcome once it has stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.core import clock
 
 @dataclass(frozen=True, slots=True)
 class BothCost:
-    """Dollars an hour; None where nothing is allocated or a price is unknown."""
+    """The cost of both sides in dollars an hour. None where nothing is allocated or a price is unknown."""
 
     stable: Decimal | None
     candidate: Decimal | None
@@ -32,7 +32,7 @@ class BothCost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`tone`: "ok" or "bad". `next_url` is what one would do next, if anything."""
+    """The outcome of a rollout. `tone` is "ok" or "bad". `next_url` is what one would do next, if anything."""
 
     tone: str
     title: str
@@ -69,7 +69,7 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
 
 
 def outcome_of(view: RolloutView) -> Outcome | None:
-    """None while it may still go either way."""
+    """Describe the outcome of a rollout. None while it may still go either way."""
     phase = RolloutPhase(view.rollout.phase)
     if phase in (RolloutPhase.ABORTING, RolloutPhase.ABORTED):
         return _stopped(view, phase)
@@ -79,7 +79,7 @@ def outcome_of(view: RolloutView) -> Outcome | None:
 
 
 def alarm_of(view: RolloutView) -> str:
-    """A fault of the gateway or of who reads the numbers, not of the candidate."""
+    """Describe a fault of the gateway or of who reads the numbers, not of the candidate. Empty without one."""
     return _split_alarm(view) or _stale_metrics_alarm(view)
 
 
@@ -150,7 +150,7 @@ def _completed(rollout: Rollout) -> Outcome:
 
 
 def _reason_of(rollout: Rollout) -> str:
-    """What was said when it began to stop, and who said it."""
+    """Return the reason given when the rollout began to stop, and who gave it."""
     event = rollouts.events_of(rollout).filter(kind=RolloutPhase.ABORTING).order_by("id").first()
     if event is None:
         return sentence(rollout.phase_reason)

@@ -15,7 +15,7 @@ from portal.api.responses import PROBLEM
 
 
 class LatencySplitSerializer(Serializer):
-    """Where the mean successful request spends its time."""
+    """The mean time of a successful request, split by where it is spent."""
 
     queue_ms = serializers.FloatField(allow_null=True)
     input_ms = serializers.FloatField(allow_null=True)
@@ -24,7 +24,7 @@ class LatencySplitSerializer(Serializer):
 
 
 class LanguageStatsSerializer(Serializer):
-    """Tokens of a language model; null is unknown."""
+    """The tokens of a language model; null means unknown."""
 
     prompt_tokens = serializers.IntegerField()
     generation_tokens = serializers.IntegerField()
@@ -43,7 +43,7 @@ class LanguageStatsSerializer(Serializer):
 
 
 class ServingStatsSerializer(Serializer):
-    """Over the last `seconds`, summed over the pods; null is unknown."""
+    """Statistics of the last `seconds`, summed over the pods; null means unknown."""
 
     seconds = serializers.IntegerField()
     requests_per_second = serializers.FloatField(allow_null=True)

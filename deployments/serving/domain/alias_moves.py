@@ -9,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AliasMove:
-    """Ids of versions. `before` is None where the alias was made. The model of `Rollout.alias_moves`."""
+    """The move of an alias between versions, by their ids. `before` is None where the alias was made. The model
+    of `Rollout.alias_moves`.
+    """
 
     model_id: int
     name: str
@@ -30,8 +32,8 @@ class AliasMove:
 
 
 def combine(newest_first: Iterable[AliasMove]) -> list[AliasMove]:
-    """One move for each alias, from before the oldest to after the newest. Moves that end where they began
-    are left out.
+    """Combine moves to one for each alias, from before the oldest to after the newest. Moves that end where
+    they began are left out.
     """
     combined: dict[tuple[int, str], AliasMove] = {}
     for move in newest_first:

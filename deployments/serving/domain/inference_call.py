@@ -19,7 +19,9 @@ _LLM_SERVICE_PORT: Final = 8000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`path` has no leading slash; `port` is the pod's. `class_names` are in the order of the scores."""
+    """A request to a served model. `path` has no leading slash; `port` is the pod's. `class_names` are in the
+    order of the scores.
+    """
 
     path: str
     body: dict[str, Any]
@@ -33,7 +35,7 @@ class Call:
 
 
 def prefilled(call: Call) -> str:
-    """The example body as text; empty where it is too large for a form."""
+    """Return the example body as text. Empty where it is too large for a form."""
     body = json.dumps(call.body)
     return body if len(body) <= MAX_PREFILLED_LENGTH else ""
 

@@ -1,4 +1,6 @@
-"""What the cluster last reported of a revision. The column `Deployment.observed` holds one by "r1"."""
+"""The last observed state of a revision on the cluster. The column `Deployment.observed` holds one per
+revision, keyed by "r1".
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class ObservedRevision:
-    """`stage` is one of deployments.delivery.domain.progress.STAGES. `is_ready` and `weight` are
-    None while they are not known. `since` is when `is_ready` became what it is.
+    """The observed state of a revision. `stage` is one of deployments.delivery.domain.progress.STAGES.
+    `is_ready` and `weight` are None while they are not known. `since` is when `is_ready` became what it is.
     """
 
     stage: str = MISSING
@@ -31,7 +33,7 @@ class ObservedRevision:
 
     @classmethod
     def of(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
-        """The stored observation; without values for a revision that was never observed."""
+        """Return the stored observation; without values for a revision that was never observed."""
         data = column.get(f"r{number}")
         if data is None:
             return cls()

@@ -1,4 +1,4 @@
-"""Where the pods of a revision stand in a queue of Kueue, by their Workloads and the visibility API."""
+"""The place of a revision's pods in a queue of Kueue, by their Workloads and the visibility API."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """`state` is pending, admitted, evicted (it waits again) or ignored: pods run, and Kueue does not manage
-    them. `position` is that of the first of its `waiting` pods (of a group of pods: the group) in the
-    LocalQueue, from 1; None is not known. `why` is what Kueue says of the one that waits, `eviction` why pods
-    that ran were ended.
+    """The place of pods in a queue. `state` is pending, admitted, evicted (it waits again) or ignored: pods
+    run, and Kueue does not manage them. `position` is that of the first of its `waiting` pods (of a group of
+    pods: the group) in the LocalQueue, from 1; None is not known. `why` is what Kueue says of the one that
+    waits, `eviction` why pods that ran were ended.
     """
 
     queue: str
@@ -55,7 +55,7 @@ class QueueState:
         return self.state == IGNORED
 
     def after(self, before: QueueState | None) -> QueueState:
-        """With the eviction that was observed before, while its pods wait again."""
+        """Keep the eviction that was observed before while its pods wait again."""
         if self.state != PENDING or before is None or before.state != EVICTED:
             return self
         return replace(self, state=EVICTED, eviction=before.eviction)
@@ -77,8 +77,8 @@ class QueueState:
 def of_pods(
     queue: str, pods: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
-    """`workloads` are all of the namespace, `positions` from 0 by the name of a Workload; None: not known.
-    None as well without pods, which say nothing.
+    """Return the state of pods. `workloads` are all of the namespace, `positions` from 0 by the name of a
+    Workload; None means not known. None without pods, which say nothing.
     """
     live = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     gated = [pod for pod in live if queues.is_gated(pod)]
@@ -107,7 +107,9 @@ def of_pods(
 def of_jobs(
     queue: str, jobs: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
-    """Of Jobs, each with one Workload for all of its pods; None: none is suspended, so all were admitted."""
+    """Return the state of Jobs, each with one Workload for all of its pods. `positions` as in `of_pods`. None
+    if no Job is suspended, so all were admitted.
+    """
     waiting = suspended(jobs)
     if not waiting:
         return None
@@ -126,7 +128,7 @@ def of_jobs(
 
 
 def suspended(jobs: Sequence[Json]) -> list[Json]:
-    """Jobs that are not admitted."""
+    """Return jobs that are not admitted."""
     return [job for job in jobs if (job.get("spec") or {}).get("suspend")]
 
 
@@ -137,7 +139,7 @@ def _is_managed(pod: Json) -> bool:
 
 
 def _is_of(workload: Json, pods: Sequence[Json]) -> bool:
-    """A Workload belongs to its pod, or pods of a group name it."""
+    """Return whether the Workload belongs to one of the pods: its owner is a pod, or pods of a group name it."""
     metadata = workload["metadata"]
     owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or ()}
     return any(
@@ -152,7 +154,7 @@ def _prebuilt(pod: Json) -> str:
 
 
 def _eviction(pod: Json) -> str:
-    """Why Kueue ends the pod; empty for others."""
+    """Say why Kueue ends the pod. Empty for others."""
     condition = _condition(pod, _TERMINATION)
     if condition.get("status") != "True" or "deletionTimestamp" not in pod["metadata"]:
         return ""
@@ -167,7 +169,7 @@ def _evicted(workload: Json) -> str:
 
 
 def _why(workload: Json) -> str:
-    """Why no quota is reserved for it, or an admission check holds it."""
+    """Say why no quota is reserved for the Workload, or an admission check holds it. Empty if neither."""
     for name in ("QuotaReserved", "Admitted"):
         condition = _condition(workload, name)
         if condition.get("status") == "False":

@@ -1,4 +1,4 @@
-"""One request to a served model through the cluster's gateway, bounded in time and size."""
+"""Requests to a served model through the cluster's gateway, bounded in time and size."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_ANSWER_BYTES = 1_000_000
 
 
 class GatewayUnreachable(Exception):
-    """No response: the gateway refused the connection, timed out or closed it."""
+    """An error for a missing response: the gateway refused the connection, timed out or closed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` holds at most MAX_ANSWER_BYTES; `is_cut` means that there was more."""
+    """The response to a request. `body` holds at most MAX_ANSWER_BYTES; `is_cut` means that there was more."""
 
     status: int
     body: bytes
@@ -28,7 +28,7 @@ class Answer:
 
 
 def post_json(url: str, body: bytes) -> Answer:
-    """Raises GatewayUnreachable. Redirects are not followed."""
+    """Send a POST with a JSON body. Redirects are not followed. Raises GatewayUnreachable."""
     # Decompression could expand a small response far beyond the limit.
     sent = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     started = time.perf_counter()
@@ -45,7 +45,9 @@ def post_json(url: str, body: bytes) -> Answer:
 
 
 def _read(response: httpx.Response, until: float) -> tuple[bytes, bool]:
-    """httpx limits only each read; a gateway that sends slowly for ever is cut off here."""
+    """Read the body until the deadline. httpx limits only each read; a gateway that sends slowly for ever is
+    cut off here.
+    """
     content = b""
     for chunk in response.iter_bytes():
         content += chunk

@@ -1,4 +1,4 @@
-"""Which aliases going back to an earlier revision moves back, and which it leaves where they are."""
+"""The aliases that going back to an earlier revision moves back, and those that it leaves where they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from deployments.states import ChangeKind, RolloutPhase, VersionState
 
 @dataclass(frozen=True, slots=True)
 class AliasReturn:
-    """`problem` says why the alias stays where it is; empty when it moves from `source` to `target`."""
+    """The return of an alias to an earlier version. `problem` says why the alias stays where it is; empty when
+    it moves from `source` to `target`.
+    """
 
     alias: str
     source: ModelVersion
@@ -47,7 +49,7 @@ def returns_to(deployment: Deployment, restored: Revision) -> list[AliasReturn]:
 
 
 def _moves_since(deployment: Deployment, number: int) -> Iterator[AliasMove]:
-    """Newest first, those of the rollout that replaced the revision included."""
+    """Yield the moves, newest first, including those of the rollout that replaced the revision."""
     completed = Rollout.objects.filter(deployment=deployment, phase=RolloutPhase.COMPLETED)
     for rollout in completed.select_related("stable_revision").order_by("-id"):
         yield from (AliasMove.from_json(item) for item in reversed(rollout.alias_moves))
@@ -82,5 +84,5 @@ def _problem_of(move: AliasMove, source: ModelVersion, target: ModelVersion | No
 
 
 def describe(returns: Sequence[AliasReturn]) -> str:
-    """Sentences for approvers; empty where no alias is concerned."""
+    """Return sentences for approvers. Empty where no alias is concerned."""
     return " ".join(item.description for item in returns)

@@ -1,4 +1,4 @@
-"""How long the blocks of a rollout's slow lane are: by what the stable revision did in the time before."""
+"""The lengths of the blocks of a rollout's slow lane, by what the stable revision did in the time before."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MINUTES: Final = timedelta(minutes=bursts.MOST_MINUTES)
 
 
 def before(stable: Revision, at: datetime, *, step_seconds: float = 0.0) -> BlockLengths:
-    """By every reading of the hour until then, when so much of the step has passed, and by the minutes of
-    the last hours. They are stored until they are chosen anew.
+    """Choose the lengths of blocks at `at`, when `step_seconds` of the step have passed: by every reading of
+    the hour before, and by the minutes of the last hours. They are stored until they are chosen anew.
     """
     deployment = stable.deployment
     series = telemetry_blocks.slots(

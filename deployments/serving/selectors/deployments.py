@@ -45,12 +45,12 @@ class RevisionStatus:
 
 
 def url_of(deployment: Deployment) -> str:
-    """Where clients send requests; the same for every engine and revision."""
+    """Return the address to which clients send requests. It is the same for every engine and revision."""
     return f"{deployment.cluster.gateway_url}/{deployment.namespace}/{deployment.name}"
 
 
 def team_url_of(deployment: Deployment) -> str:
-    """The base URL of the team's language models for clients of OpenAI's API; empty where the stable
+    """Return the base URL of the team's language models for clients of OpenAI's API. Empty where the stable
     revision does not serve there.
     """
     stable = deployment.stable_revision
@@ -67,7 +67,7 @@ def list_visible_to(
     search: str = "",
     with_retired: bool = False,
 ) -> QuerySet[Deployment]:
-    """Deployments by team and name, with revisions, cluster and the open rollout (`open_rollouts`)
+    """Return deployments by team and name, with revisions, cluster and the open rollout (`open_rollouts`)
     loaded.
     """
     rows = _with_related(_visible_to(actor))
@@ -83,7 +83,7 @@ def list_visible_to(
 
 
 def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
-    """All live deployments of the team, with only what statistics read of them."""
+    """List the live deployments of the team, with only what statistics read of them."""
     visible = _visible_to(actor).filter(is_retired=False)
     rows = visible.filter(team__slug=team_slug).order_by()
     return list(
@@ -98,7 +98,7 @@ def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
 
 
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
-    """The live deployment of that name, else the one retired last. Raises NotFound."""
+    """Return the live deployment of that name, else the one retired last. Raises NotFound."""
     named = _visible_to(actor).filter(team__slug=team_slug, name=name)
     deployment = named.select_related(*_RELATED).order_by("is_retired", "-id").first()
     if deployment is None:
@@ -115,7 +115,7 @@ def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
 
 
 def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
-    """The stable revision, the candidate and its baseline, with requested and observed side by side."""
+    """Return the stable revision, the candidate and its baseline, with requested and observed side by side."""
     weight = deployment.candidate_weight
     of_baseline = baseline.share_at(weight) if deployment.baseline_revision else 0
     weighted = [
@@ -131,7 +131,7 @@ def revisions_of(deployment: Deployment) -> list[RevisionStatus]:
 
 
 def queues_to_mention(deployment: Deployment) -> list[tuple[str, QueueState]]:
-    """The workloads whose pods wait in a queue, or whose queue has no effect."""
+    """Return the workloads whose pods wait in a queue, or whose queue has no effect."""
     if deployment.is_stopped or deployment.is_retired:
         return []
     revisions = (
@@ -174,25 +174,25 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
 
 
 def spec_of_stable(deployment: Deployment) -> serving_spec.ServingSpec | None:
-    """The stable spec with the replicas that were approved last."""
+    """Return the stable spec with the replicas that were approved last."""
     stable = deployment.stable_revision
     return None if stable is None else revisions_of(deployment)[0].spec
 
 
 def access_of(deployment: Deployment) -> AccessKind:
-    """Who gets answers at the address: the stable revision decides."""
+    """Return who gets answers at the address. The stable revision decides."""
     spec = spec_of_stable(deployment)
     return catalogue.UNCHECKED if spec is None else spec.network.access_kind
 
 
 def history_of(deployment: Deployment) -> list[Revision]:
-    """All revisions, newest first, without the baselines of rollouts."""
+    """List all revisions, newest first, without the baselines of rollouts."""
     rows = deployment.revisions.select_related("version__model__team", "created_by", "deployment")
     return list(rows.filter(baseline_of=None))
 
 
 def events_of(deployment: Deployment) -> QuerySet[DeploymentEvent]:
-    """The timeline, newest first."""
+    """Return the timeline, newest first."""
     return DeploymentEvent.objects.filter(deployment=deployment)
 
 
@@ -219,8 +219,8 @@ def is_mirrored(deployment: Deployment) -> bool:
 
 
 def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
-    """Revisions come by queries of their own: PostgreSQL plans one query with thirteen tables for longer
-    than it takes to answer four, and joins all rows before it cuts a page from them.
+    """Read related rows, revisions by queries of their own: PostgreSQL plans one query with thirteen tables for
+    longer than it takes to answer four, and joins all rows before it cuts a page from them.
     """
     complete = revisions.complete().order_by()
     return rows.select_related(*_RELATED).prefetch_related(

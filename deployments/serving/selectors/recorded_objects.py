@@ -1,4 +1,4 @@
-"""Which objects of a namespace without an identity the portal's rows record as its own."""
+"""The objects of a namespace without an identity that the portal's rows record as its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _ROUTE: Final = "HTTPRoute"
 
 
 def prove(cluster_id: int, namespace: str, items: Sequence[Mapping[str, Any]]) -> Proof:
-    """An object is recorded if a row has its name and ids and is not younger than the object."""
+    """Find the objects that no row records. An object is recorded if a row has its name and ids and is not
+    younger than the object.
+    """
     has_history = _has_history(cluster_id, namespace)
     unproven = [
         f"{item['kind']} {item['metadata']['name']}"
@@ -77,6 +79,6 @@ def _recorded_since(
 
 
 def _number(labels: Mapping[str, str], label: str) -> int:
-    """0, which no row has, without a number."""
+    """Read a number from a label. 0, which no row has, without one."""
     text = labels.get(label, "")
     return int(text) if text.isdecimal() else 0

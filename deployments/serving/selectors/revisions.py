@@ -25,7 +25,7 @@ def load_onto(*rows: Row) -> None:
 
 
 def load(fields_by_row: Iterable[tuple[Row, Collection[str]]]) -> None:
-    """As `load_onto`, of some fields of each row only."""
+    """Read the revisions of some fields of each row, as `load_onto` does of all."""
     references = [
         (row, field, getattr(row, f"{field}_id"))
         for row, fields in fields_by_row

@@ -21,7 +21,7 @@ WINDOW_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None is unknown; for latency and errors also no requests to divide by."""
+    """Figures of current traffic. None means unknown; for latency and errors also no requests to divide by."""
 
     requests_per_second: float | None
     latency_ms: float | None
@@ -40,7 +40,7 @@ class RevisionStats:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStats:
-    """None is unknown: no pod was read in these seconds."""
+    """Statistics of a deployment over the last `seconds`. None means unknown: no pod was read in this time."""
 
     seconds: int
     total: ServingStats | None
@@ -48,12 +48,12 @@ class DeploymentStats:
 
 
 def figures_of(rows: Sequence[Deployment]) -> dict[int, Figures]:
-    """Figures by primary key, over the last minutes, in one query."""
+    """Return the figures by primary key, over the last minutes, in one query."""
     return _figures_by_pk(rows, _traffic_of(rows), clock.now())
 
 
 def total_figures(rows: Sequence[Deployment]) -> Figures:
-    """Figures of these deployments together; the rate is the sum of their rates."""
+    """Return the figures of these deployments together; the rate is the sum of their rates."""
     traffic, now = _traffic_of(rows), clock.now()
     running = [item for row in rows if not row.is_stopped for item in traffic[row.pk]]
     total = _figures(running, now)
@@ -80,7 +80,7 @@ def workload_keys(deployment: Deployment) -> list[WorkloadKey]:
 
 
 def desired_revisions(deployment: Deployment) -> list[Revision]:
-    """Stable, then the candidate and its baseline."""
+    """Return the stable revision, then the candidate and its baseline."""
     revisions = (
         deployment.stable_revision,
         deployment.candidate_revision,
@@ -90,7 +90,7 @@ def desired_revisions(deployment: Deployment) -> list[Revision]:
 
 
 def _traffic_of(rows: Sequence[Deployment]) -> dict[int, list[Traffic]]:
-    """Requests of users: those mirrored to a shadow do not count."""
+    """Read the traffic of users: requests that are mirrored to a shadow do not count."""
     keys_by_pk = {row.pk: _keys_with_users(row) for row in rows}
     traffic = current.traffic_of([key for keys in keys_by_pk.values() for key in keys])
     return {pk: [traffic[key] for key in keys if key in traffic] for pk, keys in keys_by_pk.items()}
@@ -116,7 +116,7 @@ def _figures(traffic: Sequence[Traffic], now: datetime) -> Figures:
 
 
 def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> ServingStats | None:
-    """Figures over all these revisions, without a shadow: its requests are mirrored."""
+    """Return the figures over all these revisions, without a shadow: its requests are mirrored."""
     if deployment.is_stopped:
         return _without_traffic()
     if not revisions:
@@ -132,7 +132,7 @@ def stats_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> Ser
 
 
 def _without_traffic() -> ServingStats:
-    """Figures of a stopped deployment: no pods and no requests."""
+    """Return the figures of a stopped deployment: no pods and no requests."""
     return ServingStats(
         seconds=WINDOW_SECONDS,
         requests_per_second=0.0,

@@ -13,7 +13,9 @@ def count(revision: Revision, after: datetime, until: datetime) -> int:
 
 
 def hours_of_team(team: Team, *, start: datetime) -> dict[int, dict[datetime, int]]:
-    """By deployment, how many requests the portal sent in each hour from `start` on."""
+    """Count the requests that the portal sent in each hour from `start` on, by the primary key of the
+    deployment.
+    """
     rows = SyntheticHour.objects.filter(deployment__team=team, start__gte=start)
     sent: dict[int, dict[datetime, int]] = {}
     for deployment_id, hour, requests in rows.values_list("deployment_id", "start", "requests"):

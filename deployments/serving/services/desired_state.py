@@ -29,7 +29,9 @@ def add_candidate(
     replicas: int | None = None,
     baseline: Revision | None = None,
 ) -> None:
-    """Next to the stable revision, without traffic yet. `replicas` None: as many as approved."""
+    """Add a candidate next to the stable revision, without traffic yet. `replicas` None means as many as
+    approved.
+    """
     _set_revisions(
         deployment,
         stable=deployment.stable_revision,
@@ -41,14 +43,14 @@ def add_candidate(
 
 
 def set_candidate_replicas(deployment: Deployment, count: int | None) -> None:
-    """Its ready pods stay when there are more. None: as many as approved."""
+    """Set the candidate's replicas. Its ready pods stay when there are more. None means as many as approved."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(candidate_replicas=count)
     deployment.candidate_replicas = count
 
 
 def set_weight(deployment: Deployment, weight: int, *, mirror: int = 0) -> None:
-    """Percent of requests sent, or mirrored, to the candidate: never both."""
+    """Set the percentage of requests sent, or mirrored, to the candidate: never both."""
     _set_revisions(
         deployment,
         stable=deployment.stable_revision,
@@ -79,7 +81,7 @@ def drop_baseline(deployment: Deployment) -> None:
 
 
 def drop_candidate(deployment: Deployment) -> None:
-    """With its baseline."""
+    """Remove the candidate and its baseline."""
     _set_revisions(deployment, stable=deployment.stable_revision, candidate=None, weight=0)
 
 
@@ -113,7 +115,7 @@ def retire(deployment: Deployment) -> None:
 
 
 def change_caller_keys(deployment: Deployment) -> None:
-    """The gateway gets the keys of callers as they are now."""
+    """Have the gateway get the keys of callers as they are now."""
     _update(deployment)
     Deployment.objects.filter(pk=deployment.pk).update(
         caller_keys_generation=F("caller_keys_generation") + 1

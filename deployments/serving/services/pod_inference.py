@@ -25,13 +25,15 @@ class NotAnswered(Exception):
 
 
 def infer(revision: Revision, request: dict[str, Any]) -> PodResponse:
-    """Raises NotAnswered. A status of 400 or above is the model's own response."""
+    """Send an inference request to a pod of the revision. A status of 400 or above is the model's own response.
+    Raises NotAnswered.
+    """
     model = revision.version.model.name
     return send(revision, f"v2/models/{model}/infer", json.dumps(request).encode())
 
 
 def reported_model(revision: Revision) -> dict[str, Any]:
-    """The metadata of the model as its server reports it. Raises NotAnswered."""
+    """Return the metadata of the model as its server reports it. Raises NotAnswered."""
     answer = send(revision, f"v2/models/{revision.version.model.name}")
     try:
         model_metadata = json.loads(answer.body)
@@ -62,7 +64,9 @@ def send(
 
 
 def _describe_failure(error: ClusterError, revision: Revision) -> str:
-    """With the network policy that keeps the API server out, as the last probe of the cluster saw it."""
+    """Describe the failure. If a network policy kept the API server out at the last probe of the cluster, the
+    text names it and its fix.
+    """
     capabilities = Capabilities.from_json(revision.deployment.cluster.capabilities)
     admitted = capabilities.feature("pod-proxy")
     if admitted.is_there is not False:
@@ -72,7 +76,7 @@ def _describe_failure(error: ClusterError, revision: Revision) -> str:
 
 
 def _ready_pod(revision: Revision) -> str:
-    """The first by name: every pod of a revision serves the same bytes."""
+    """Return the first ready pod by name: every pod of a revision serves the same bytes."""
     pods = objects.list_objects(
         cluster_id=revision.deployment.cluster_id,
         api_version="v1",

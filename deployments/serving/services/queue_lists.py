@@ -22,7 +22,9 @@ _INACTIVE: Final = re.compile(r"ClusterQueue (\S+) is inactive")
 
 @dataclass(frozen=True, slots=True)
 class QueueLists:
-    """`positions` from 0 by queue and name of the Workload; a queue that is missing is not known."""
+    """The Workloads of a namespace. `positions` are from 0 by queue and name of the Workload; a queue that is
+    missing is not known.
+    """
 
     workloads: Sequence[Json]
     positions: Mapping[str, Mapping[str, int]]
@@ -32,8 +34,8 @@ class QueueLists:
 def read(
     cluster_id: int, kueue: Kueue | None, *, namespace: str, queues: Sequence[str]
 ) -> QueueLists:
-    """`kueue` is as the cluster was last checked. What cannot be read is a `problem`: that something waits is then all
-    there is.
+    """Read the Workloads and their positions. `kueue` is as the cluster was last checked. What cannot be read
+    is a `problem`: that something waits is then all there is.
     """
     if kueue is None:
         return QueueLists((), {}, "Kueue was not found when the cluster was last checked")
@@ -51,7 +53,7 @@ def read(
 
 
 def _explained(cluster_id: int, kueue: Kueue, workloads: Sequence[Json]) -> list[Json]:
-    """With what ClusterQueues say that are inactive."""
+    """Add to the Workloads' conditions why their ClusterQueues are inactive."""
     names = {match[1] for one in workloads for _, match in _inactive(_conditions(one))}
     reasons = {name: queue_probe.why_inactive(cluster_id, kueue, name) for name in sorted(names)}
     if not any(reasons.values()):

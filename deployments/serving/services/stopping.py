@@ -12,14 +12,14 @@ from portal.core.errors import Forbidden
 
 
 def needs_approval(served: Deployment | Pipeline) -> bool:
-    """Nobody relies yet on a deployment or pipeline that never served."""
+    """Return whether a stop needs approval. Nobody relies yet on a deployment or pipeline that never served."""
     has_served = served.first_ready_at is not None
     rules = environment_rules.in_force(served.environment, served.team_id)
     return has_served and rules.stop_needs_approval
 
 
 def require_free(served: Deployment | Pipeline) -> None:
-    """Raises Forbidden where a stop needs approval."""
+    """Require that a stop needs no approval. Raises Forbidden where it does."""
     if needs_approval(served):
         raise Forbidden(
             f"{served} is in {served.environment} and has served, so stopping it needs the "

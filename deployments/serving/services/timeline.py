@@ -35,7 +35,7 @@ def line(
     actor: Actor,
     revision_number: int | None = None,
 ) -> DeploymentEvent:
-    """Unsaved, for bulk_create."""
+    """Return an unsaved line, for bulk_create."""
     return DeploymentEvent(
         deployment=deployment,
         at=clock.now(),

@@ -40,8 +40,8 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`version_id` is the version that answered; None where the gateway chose between two
-    revisions.
+    """The response to a trial request. `version_id` is the version that answered; None where the gateway chose
+    between two revisions.
     """
 
     version_id: int | None
@@ -77,8 +77,8 @@ def url_of(deployment: Deployment, revision: Revision) -> str:
 
 
 def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
-    """Raises Invalid unless the body is a JSON object within the limit, Unavailable without a
-    response.
+    """Send a request to a deployment. Raises Invalid unless the body is a JSON object within the limit,
+    Conflict without a revision to send it to, Unavailable without a response.
     """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     policy.require(actor, Action.VIEW, deployment)
@@ -166,7 +166,7 @@ def _checked(body: str) -> bytes:
 
 
 def _readable(body: bytes) -> str:
-    """Indented JSON with each list of numbers on one line, or the text unchanged."""
+    """Return indented JSON with each list of numbers on one line, or the text unchanged."""
     text = body.decode(errors="replace")
     try:
         lines = json.dumps(json.loads(text), indent=2)

@@ -1,4 +1,4 @@
-"""One chart of a value per minute."""
+"""The chart of a value per minute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def minute_chart(
     marks: Sequence[Mark],
     threshold: float | None = None,
 ) -> Chart | None:
-    """None when nothing was measured: an empty chart would look like zero.
+    """Draw a line for each role. None when nothing was measured: an empty chart would look like zero.
 
     The current minute is left out: it is incomplete and would look like a drop.
     """

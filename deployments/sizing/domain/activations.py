@@ -20,7 +20,7 @@ _MAX_SHAPE_ELEMENTS: Final = 1024
 
 @dataclass(slots=True)
 class _Sizes:
-    """Bytes of every value by name. Values that inference misses are guessed from the node's inputs."""
+    """The bytes of every value by name. Values that inference misses are guessed from the node's inputs."""
 
     known: dict[str, int]
     is_complete: bool = True
@@ -31,7 +31,9 @@ class _Sizes:
 
 
 def measure(argument: Mapping[str, Any]) -> dict[str, Any]:
-    """{"path", "inputs": {name: dims}} to {"live": peak bytes, "is_complete"}."""
+    """Measure the activations of a model in the sandbox: {"path", "inputs": {name: dims}} to {"live": peak
+    bytes, "is_complete"}.
+    """
     model = onnx.load(str(Path(argument["path"])), load_external_data=False)
     fed = set(argument["inputs"])
     _set_dims(model.graph, argument["inputs"])
@@ -98,7 +100,8 @@ def _bytes_of_values(graph: Any) -> dict[str, int]:
 
 
 def _peak_bytes(graph: Any, sizes: _Sizes, fed: Iterable[str] = ()) -> int:
-    """Operators run in file order; a value is freed after its last reader, except inputs and outputs.
+    """Return the peak of the bytes alive. Operators run in file order; a value is freed after its last reader,
+    except inputs and outputs.
 
     Weights are not included.
     """
@@ -127,7 +130,7 @@ def _guess(node: Any, outputs: Iterable[str], sizes: _Sizes) -> None:
 
 
 def _peak_inside(node: Any, sizes: _Sizes) -> int:
-    """The maximum over the branches and loop bodies of a node."""
+    """Return the maximum over the branches and loop bodies of a node."""
     peak = 0
     for graph in _subgraphs(node):
         inner = _Sizes(sizes.known | _bytes_of_values(graph))
@@ -137,7 +140,7 @@ def _peak_inside(node: Any, sizes: _Sizes) -> int:
 
 
 def _reads(node: Any) -> set[str]:
-    """Names that a node reads, including those that its branches read from the outer graph."""
+    """Return names that a node reads, including those that its branches read from the outer graph."""
     names = {name for name in node.input if name}
     for graph in _subgraphs(node):
         for inner in graph.node:

@@ -44,7 +44,7 @@ def offers_elsewhere(
     cluster: str,
     can_grow: bool,
 ) -> list[Offer]:
-    """The cheapest offer of each kind of GPU that the cluster lacks or has too few of per node."""
+    """Return the cheapest offer of each kind of GPU that the cluster lacks or has too few of per node."""
     local_types = {offer.instance_type for offer in local_offers}
     sufficient = {
         _key(offer.gpu_name)
@@ -66,7 +66,7 @@ def offers_elsewhere(
 def offers_partitioned(
     need: Need, listed: Iterable[ListedInstanceType], local_offers: Sequence[Offer]
 ) -> list[Offer]:
-    """The smallest sufficient MIG slice of each MIG-capable GPU that is not partitioned."""
+    """Return the smallest sufficient MIG slice of each MIG-capable GPU that is not partitioned."""
     rows = {row.instance_type: row for row in listed if row.is_mig_capable}
     sliced = {offer.instance_type for offer in local_offers if offer.kind is ShareKind.MIG}
     names = {offer.instance_type: offer.gpu_name for offer in local_offers}
@@ -79,7 +79,7 @@ def offers_partitioned(
 
 
 def profile_name(compute: int, memory_slices: int, memory_mib: int) -> str:
-    """NVIDIA's name: 1g.10gb for 1 of 8 memory slices of an 80 GB GPU."""
+    """Return NVIDIA's name of a slice: 1g.10gb for 1 of 8 memory slices of an 80 GB GPU."""
     gigabytes = (2 * memory_mib * memory_slices // 8 + 1024) // 2048
     return f"{compute}g.{gigabytes}gb"
 

@@ -37,7 +37,9 @@ _AMPERE: Final = (8, 0)
 
 
 def of_gpu(name: str) -> str:
-    """By the name that a node or a price list has for it, such as NVIDIA-A10G or Tesla-T4; empty if unknown."""
+    """Return the compute capability of a GPU by the name that a node or a price list has for it, such as
+    NVIDIA-A10G or Tesla-T4. Empty if unknown.
+    """
     words = [word for word in re.split(r"[-_ ]", name.lower()) if word not in ("nvidia", "tesla")]
     return _OF_GPU.get(words[0], "") if words else ""
 

@@ -28,8 +28,9 @@ _DEFAULT_DTYPE: Final = "bf16"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSize:
-    """0, "" and None mean not known. `weights_mib` and `attention` are known from files only, the latter unless
-    some layers have a state of another form. `kv_kib_per_token` is declared, at 16 bits.
+    """The size of a language model. 0, "" and None mean not known. `weights_mib` and `attention` are known from
+    files only, the latter unless some layers have a state of another form. `kv_kib_per_token` is declared,
+    at 16 bits.
     """
 
     parameters_millions: int = 0
@@ -42,7 +43,7 @@ class DeclaredSize:
 
     @property
     def precision(self) -> str:
-        """Precision of the weights for sizing."""
+        """The precision of the weights for sizing."""
         return self.dtype or _DEFAULT_DTYPE
 
     @property
@@ -89,14 +90,14 @@ def from_facts(facts: Mapping[str, Any], metadata: Mapping[str, Any] | None = No
 def from_version(
     source_uri: str, metadata: Mapping[str, Any], signature: Mapping[str, Any]
 ) -> DeclaredSize:
-    """Empty for an uploaded version that is not a language model."""
+    """Read the declared size of a version. Empty for an uploaded version that is not a language model."""
     if source_uri:
         return from_metadata(metadata)
     return from_facts(signature[FACTS], metadata) if FACTS in signature else DeclaredSize()
 
 
 def normalize_dtype(text: str) -> str:
-    """The precision as sizing names it; empty if unknown."""
+    """Return the precision as sizing names it. Empty if unknown."""
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
     return name if name in BITS else ""

@@ -32,7 +32,7 @@ class Demand:
 
     @property
     def replicas(self) -> int:
-        """Enough for a GPU utilisation of at most 70%; 1 if the GPU time is unknown."""
+        """The replicas that are enough for a GPU utilisation of at most 70%. 1 if the GPU time is unknown."""
         if not self.requests_per_second or not self.busy_us:
             return 1
         return max(1, -(-self.requests_per_second * self.busy_us // (BUSY_PERCENT * 10_000)))

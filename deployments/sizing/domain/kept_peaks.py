@@ -11,11 +11,13 @@ _KEY: Final = "gpu_memory_peaks_mib"
 
 
 def to_column(peaks: Mapping[int, int]) -> dict[str, Any]:
-    """`peaks` in MiB by number of the revision, without those that were not measured."""
+    """Return the entry of the column. `peaks` are in MiB by number of the revision, without those that were not
+    measured.
+    """
     return {_KEY: {f"r{number}": mib for number, mib in peaks.items()}} if peaks else {}
 
 
 def peak_of(column: Mapping[str, Any], number: int) -> int | None:
-    """In MiB; None where none was kept."""
+    """Return the kept peak of a revision's GPU memory in MiB. None where none was kept."""
     peak: int | None = column.get(_KEY, {}).get(f"r{number}")
     return peak

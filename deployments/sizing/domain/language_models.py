@@ -24,7 +24,9 @@ DEFAULT_LOAD: Final = f"{_DEFAULTS.context_tokens:,} tokens x {_DEFAULTS.concurr
 
 
 def estimate_need(llm: Llm, size: DeclaredSize) -> Need | None:
-    """None if the number of parameters is unknown. `size` is that of the version."""
+    """Estimate the memory that a language model needs with the settings of `llm`. `size` is that of the
+    version. None if the number of parameters is unknown.
+    """
     parameters = llm.parameters_millions or size.parameters_millions
     if not parameters:
         return None
@@ -47,7 +49,7 @@ def estimate_need(llm: Llm, size: DeclaredSize) -> Need | None:
 
 
 def model_of(size: DeclaredSize) -> LanguageModel:
-    """At DEFAULT_LOAD, with a context of at most the model's."""
+    """Return the model at DEFAULT_LOAD, with a context of at most the model's."""
     context = _DEFAULTS.context_tokens
     return LanguageModel(
         parameters_millions=size.parameters_millions,
@@ -60,7 +62,7 @@ def model_of(size: DeclaredSize) -> LanguageModel:
 
 
 def estimate_vram(size: DeclaredSize) -> VramEstimate:
-    """On one GPU at DEFAULT_LOAD; the lower bound has the KV cache of one request.
+    """Estimate the memory on one GPU at DEFAULT_LOAD. The lower bound has the KV cache of one request.
 
     `activations_mib` are KV cache and workspace.
     """
@@ -75,7 +77,7 @@ def estimate_vram(size: DeclaredSize) -> VramEstimate:
 
 
 def describe_need(size: DeclaredSize) -> str:
-    """The terms of the formula at DEFAULT_LOAD."""
+    """Return the terms of the formula at DEFAULT_LOAD."""
     need = need_of_language_model(model_of(size))
     terms = ", ".join(f"{term.name.lower()} {term.mib:,}" for term in need.terms)
     cache = next(term for term in need.terms if term.name == "KV cache")

@@ -43,7 +43,8 @@ _KV_BEYOND_KIB: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`parts` is the maximum number of GPUs that share it; 1 means that it is not split.
+    """A part of the needed memory. `parts` is the maximum number of GPUs that share it; 1 means that it is not
+    split.
 
     The actual value is between `mib - spread_mib` and `mib`.
     """
@@ -60,8 +61,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """`usable_percent` of each GPU's memory is available. `basis` names the source of the figures.
-    `terms` are those of one of the `copies` of the model that divide the GPUs among them.
+    """The memory that a model needs. `usable_percent` of each GPU's memory is available. `basis` names the
+    source of the figures. `terms` are those of one of the `copies` of the model that divide the GPUs among
+    them.
     """
 
     terms: tuple[Term, ...]
@@ -72,17 +74,17 @@ class Need:
     copies: int = 1
 
     def mib_on(self, gpus: int) -> int:
-        """MiB on each of `gpus` GPUs, rounded up to 16 MiB."""
+        """Return MiB on each of `gpus` GPUs, rounded up to 16 MiB."""
         parts = max(1, gpus // self.copies) if self.can_split else 1
         whole = sum(term.mib_on(parts) for term in self.terms)
         return -(-whole // 16) * 16
 
     def min_mib_on(self, gpus: int) -> int:
-        """The lower bound of the range whose upper bound is `mib_on`."""
+        """Return the lower bound of the range whose upper bound is `mib_on`."""
         return self.mib_on(gpus) - sum(term.spread_mib for term in self.terms) // 16 * 16
 
     def range_on(self, gpus: int) -> str:
-        """MiB on each of `gpus` GPUs, as "1,024" or "600 to 1,024"."""
+        """Return MiB on each of `gpus` GPUs, as "1,024" or "600 to 1,024"."""
         low, high = self.min_mib_on(gpus), self.mib_on(gpus)
         return f"{low:,} to {high:,}" if low < high else f"{high:,}"
 
@@ -96,7 +98,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileModel:
-    """Memory facts of an uploaded file."""
+    """The memory facts of an uploaded file."""
 
     weights_mib: int
     activations_mib: int
@@ -108,7 +110,7 @@ class FileModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Peak memory of a GPU on which only `label` was served."""
+    """The peak memory of a GPU on which only `label` was served."""
 
     label: str
     mib: int
@@ -128,8 +130,8 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
-    """`weights_mib` replaces parameters x bits where it was read from the files, `kv_kib_per_token` (at 16 bits) the
-    rule for a KV cache whose attention is not known.
+    """A language model to size. `weights_mib` replaces parameters x bits where it was read from the files,
+    `kv_kib_per_token` (at 16 bits) the rule for a KV cache whose attention is not known.
     """
 
     parameters_millions: int
@@ -158,7 +160,9 @@ class LanguageModel:
 
 
 def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | None = None) -> Need:
-    """A measurement replaces the estimate; growth since the measured version is added."""
+    """Return the memory that a file's model needs. A measurement replaces the estimate; growth since the
+    measured version is added.
+    """
     if measured is not None:
         return _measured_need(model, instances, measured)
     copies = f", {instances} instances" if instances > 1 else ""
@@ -191,8 +195,8 @@ def _measured_need(model: FileModel, instances: int, measured: Measured) -> Need
 
 
 def combine(first: Need, others: Sequence[tuple[str, Need]]) -> Need:
-    """All models in one process, so the runtime counts once. The sum of measurements is an estimate:
-    the models were not measured together.
+    """Add the needs of all models in one process, where the runtime counts once. The sum of measurements is an
+    estimate: the models were not measured together.
     """
     if not others:
         return first

@@ -24,7 +24,9 @@ ROUNDED_TO_MIB: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VramEstimate:
-    """`activations_mib` is the upper bound; the lower bound is `spread_mib` less."""
+    """The estimated memory of a model on a GPU. `activations_mib` is the upper bound; the lower bound is
+    `spread_mib` less.
+    """
 
     weights_mib: int
     activations_mib: int
@@ -37,7 +39,7 @@ class VramEstimate:
         return -(-whole // ROUNDED_TO_MIB) * ROUNDED_TO_MIB
 
     def to_json(self) -> dict[str, int]:
-        """The key `vram_parts_mib` of the column `signature`."""
+        """Return the key `vram_parts_mib` of the column `signature`."""
         return {
             "weights": self.weights_mib,
             "activations": self.activations_mib,
@@ -47,7 +49,7 @@ class VramEstimate:
 
     @classmethod
     def from_signature(cls, signature: Mapping[str, Any]) -> VramEstimate | None:
-        """None for a version whose file was not read."""
+        """Read the estimate of a version. None if its file was not read."""
         parts = signature.get("vram_parts_mib")
         if not parts:
             return None

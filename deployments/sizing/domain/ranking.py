@@ -30,7 +30,7 @@ _NOT_ISOLATED: Final = (ShareKind.SHARED, ShareKind.MPS)
 
 
 class RejectionReason(StrEnum):
-    """Why a choice is rejected."""
+    """The reasons for which a choice is rejected."""
 
     TOO_SMALL = "too-little-memory"
     NOT_HERE = "not-on-this-cluster"
@@ -87,7 +87,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`needed_mib` of `offer.memory_mib` on each GPU; `explanation` justifies the rank."""
+    """A ranked choice of GPUs. It needs `needed_mib` of `offer.memory_mib` on each GPU; `explanation` justifies
+    the rank.
+    """
 
     offer: Offer
     needed_mib: int

@@ -14,7 +14,7 @@ from fleet.telemetry.selectors.measured import Stood
 
 
 def describe_file(version: ModelVersion) -> FileModel | None:
-    """None if the file was not read."""
+    """Describe the memory of a version by its file. None if the file was not read."""
     estimate = VramEstimate.from_signature(version.signature)
     if estimate is None:
         return None
@@ -28,7 +28,7 @@ def describe_file(version: ModelVersion) -> FileModel | None:
 
 
 def min_vram_mib(version: ModelVersion) -> int | None:
-    """The lower bound of the estimate. None without an estimate."""
+    """Return the lower bound of the estimate. None without an estimate."""
     estimate = VramEstimate.from_signature(version.signature)
     if estimate is None or version.vram_estimate_mib is None:
         return version.vram_estimate_mib
@@ -36,7 +36,7 @@ def min_vram_mib(version: ModelVersion) -> int | None:
 
 
 def find_measurement(version: ModelVersion) -> Measured | None:
-    """The measurement of this version, otherwise of the latest earlier one."""
+    """Return the measurement of this version, otherwise of the latest earlier one."""
     revisions = _revisions(version)
     peaks = peaks_of(revisions)
     measured_revisions = [
@@ -57,8 +57,8 @@ def find_measurement(version: ModelVersion) -> Measured | None:
 def peaks_of(
     revisions: Collection[Revision], times: Mapping[int, Stood] | None = None
 ) -> dict[int, int]:
-    """GPU memory in MiB by primary key of the revision, whose deployment must be selected with it. Those that were not
-    measured are left out. `times`: of the revisions, if they are known.
+    """Return GPU memory in MiB by primary key of the revision, whose deployment must be selected with it. Those
+    that were not measured are left out. `times`: of the revisions, if they are known.
     """
     kept = {
         revision.pk: mib
@@ -82,7 +82,7 @@ def estimate_need(
     instances: int,
     additional: Sequence[tuple[ModelVersion, int]] = (),
 ) -> Need | None:
-    """The need of all models in one process. None if the file of any was not read.
+    """Return the need of all models in one process. None if the file of any was not read.
 
     `additional` are the other versions of multi-model serving, with their instances.
     """
@@ -99,12 +99,12 @@ def estimate_need(
 
 
 def gpu_us_per_inference(version: ModelVersion) -> int | None:
-    """GPU time of an inference, over all versions up to this one."""
+    """Return GPU time of an inference, over all versions up to this one."""
     return measured.busy_us_per_inference(_times(version))
 
 
 def list_start_seconds(version: ModelVersion) -> list[int]:
-    """Seconds from pod creation to readiness, for recent starts of this model."""
+    """Return the seconds from pod creation to readiness, for recent starts of this model."""
     return measured.start_seconds(_times(version))
 
 

@@ -1,4 +1,6 @@
-"""Which revision a workload stood for, and when: a deployment and a retired one before it may have the same name."""
+"""The revision that a workload stood for at a time: a deployment and a retired one before it may have the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def workload_of(revision: Revision) -> WorkloadKey:
 
 
 def times_of(revisions: Collection[Revision]) -> dict[int, Stood]:
-    """By primary key of the revision, whose deployment must be selected with it."""
+    """Return the time in which a workload stood for each revision, by the revision's primary key. Its
+    deployment must be selected with it.
+    """
     made = _made(revisions) if revisions else {}
     times = {}
     for revision in revisions:
@@ -34,7 +38,7 @@ def times_of(revisions: Collection[Revision]) -> dict[int, Stood]:
 
 
 def _made(revisions: Collection[Revision]) -> dict[WorkloadKey, list[datetime]]:
-    """When each revision with the name of one of these workloads was made, the first one first."""
+    """Return when each revision with the name of one of these workloads was made, the first one first."""
     rows = (
         Revision.objects.filter(
             deployment__cluster_id__in={row.deployment.cluster_id for row in revisions},

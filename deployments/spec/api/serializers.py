@@ -13,7 +13,7 @@ AdditionalModelSerializer = serializer_of(AdditionalModel)
 
 
 def additional_models_of(data: list[dict[str, Any]]) -> tuple[AdditionalModel, ...]:
-    """Raises Rejected."""
+    """Read the settings of additional models. Raises Rejected."""
     additional = []
     for index, item in enumerate(data):
         with definitions.inside(f"additional_models.{index}"):

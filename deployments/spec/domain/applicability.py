@@ -1,4 +1,4 @@
-"""Where a setting works, stated at its field: the engines that use it, what the cluster must have."""
+"""Markers that state at a field where its setting works: the engines that use it, what the cluster must have."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from portal.core import definitions
 
 
 def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
-    """For `Annotated`: the engines that use a field, and the fix for the others (it may name
+    """Mark a field in `Annotated` with the engines that use it, and the fix for the others (it may name
     {engine}). With these a field keeps its default.
     """
     return Field(json_schema_extra={"engines": list(engines), "unsupported": unsupported})
 
 
 def needs(options: Mapping[Any, str]) -> Any:
-    """For `Annotated`: value of the field -> the cluster's option that it needs."""
+    """Mark a field in `Annotated` with the cluster's option that each value needs: value -> option."""
     extra: dict[str, Any] = {"needs": dict(options)}
     return Field(json_schema_extra=extra)
 
 
 @cache
 def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
-    """Path -> fix of every field that the engine does not use; of a part, not of its fields too."""
+    """Return path -> fix of every field that the engine does not use; of a part, not of its fields too."""
     fixes: dict[str, str] = {}
     for path, definition in definitions.deep_fields_of(model).items():
         engines = definition.extra.get("engines", (engine,))
@@ -38,7 +38,7 @@ def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
 
 @cache
 def needs_of(model: type[BaseModel]) -> Mapping[tuple[str, Any], str]:
-    """Path and value -> the cluster's option."""
+    """Return path and value -> the cluster's option that the value needs."""
     return {
         (path, value): option
         for path, definition in definitions.deep_fields_of(model).items()

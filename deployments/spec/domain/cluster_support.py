@@ -1,4 +1,4 @@
-"""Which settings a cluster supports: why one is off, before anyone chooses it."""
+"""The settings that a cluster supports: why one is off, before anyone chooses it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ _TRIED: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """`message` says what the cluster lacks; `fix` what an admin, or the requester, does about it."""
+    """A setting that the cluster does not support. `message` says what the cluster lacks; `fix` what an admin,
+    or the requester, does about it.
+    """
 
     path: str
     message: str
@@ -57,7 +59,7 @@ class Missing:
 
 
 def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
-    """Settings of the spec that do not work on the cluster; an unknown option is left out."""
+    """Return the settings of the spec that do not work on the cluster; an unknown option is left out."""
     needed = [
         (path, option)
         for (path, value), option in _NEEDS.items()
@@ -88,7 +90,7 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
 
 
 def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, str]:
-    """Why settings are off with that engine and autoscaler: "path" or "path=value" -> the reason.
+    """Return why settings are off with that engine and autoscaler: "path" or "path=value" -> the reason.
 
     Reasons of the engine come before those of the cluster: no installation changes them.
     """
@@ -117,20 +119,20 @@ def _is_refused(option: str, offer: Offer) -> bool:
 
 
 def _scaling_tried(kind: str) -> dict[str, Any]:
-    """A scaling to test support with; for KEDA, a metric that can scale up from zero."""
+    """Return a scaling to test support with; for KEDA, a metric that can scale up from zero."""
     if kind == KEDA:
         return {"kind": kind, "metric": "gateway-latency"}
     return {"kind": kind} if kind else {}
 
 
 def engine_reason(engine: str, capabilities: Capabilities) -> str:
-    """Empty when it runs there, or when that is not known."""
+    """Return why the engine does not run on the cluster. Empty when it does, or when that is not known."""
     offer = capabilities.offers_engine(engine)
     return offer.why if offer.ok is False else ""
 
 
 def _refusal(base: Mapping[str, Any], path: str, value: Any) -> dict[str, str]:
-    """The reason for which the spec refuses the value, by its key; empty when it accepts it."""
+    """Return the reason for which the spec refuses the value, by its key. Empty when it accepts it."""
     data = copy.deepcopy(dict(base))
     group, _, name = path.partition(".")
     if name:

@@ -24,8 +24,8 @@ from portal.core.definitions import Rejected
 def resolve(
     spec: ServingSpec, offered: Capabilities, *, prometheus_url: str, is_in_place: bool = False
 ) -> ServingSpec:
-    """Unchanged where it names an autoscaler. Else by the engine's load with KEDA, which needs what scrapes it;
-    else by requests in flight with Knative; else fixed at its min replicas.
+    """Choose the autoscaler of a spec that names none. It scales by the engine's load with KEDA, which needs
+    what scrapes it; else by requests in flight with Knative; else it is fixed at its min replicas.
 
     In place means the pods that run stay: Knative scales only pods that it started.
     """
@@ -47,7 +47,7 @@ def explain(
     *,
     is_in_place: bool = False,
 ) -> str:
-    """Why it became what it is; empty where the request named it."""
+    """Explain the autoscaler that was chosen. Empty where the request named it."""
     if requested.scaling.kind != AUTOMATIC:
         return ""
     if resolved.scaling.kind == KEDA:
@@ -75,7 +75,7 @@ def _ways(
 
 
 def _obstacles(spec: ServingSpec, offered: Capabilities, *, is_in_place: bool) -> Iterator[str]:
-    """What the cluster lacks, and what it has that cannot scale this."""
+    """Yield what the cluster lacks, and why what it has cannot scale this spec."""
     for name in (KEDA, "service-monitor", KNATIVE):
         offer = offered.offers(name)
         if offer.ok is not True and offer.why:

@@ -53,5 +53,5 @@ OTHER_GRACE_SECONDS: Final = 35
 
 
 def default_grace_seconds(engine: str) -> int:
-    """The termination grace where none is stated. 0: OTHER_GRACE_SECONDS."""
+    """Return the termination grace where none is stated. 0: OTHER_GRACE_SECONDS."""
     return LANGUAGE_MODEL_GRACE_SECONDS if engine in LLM_ENGINES else 0

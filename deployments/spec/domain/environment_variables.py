@@ -101,12 +101,12 @@ _PLATFORM: Final[Mapping[str, str]] = {
 
 
 def names_for(engine: str) -> frozenset[str]:
-    """Allowed names, besides those that begin with OWN_PREFIX."""
+    """Return allowed names, besides those that begin with OWN_PREFIX."""
     return _EVERY_ENGINE.union(*(names for engines, names in _OF_SERVERS if engine in engines))
 
 
 def problem_with(env: Iterable[tuple[str, str]], engine: str) -> str:
-    """Why the first refused variable is refused; empty when there is none."""
+    """Say why the first refused variable is refused. Empty when there is none."""
     variables = list(env)
     if len(variables) > MAX_VARIABLES:
         return f"Set at most {MAX_VARIABLES} variables."

@@ -22,7 +22,7 @@ _MEMORY = re.compile(r"[1-9][0-9]{0,7}(Mi|Gi)")
 
 
 def check_cpu(text: str) -> str:
-    """Whole cores or millicores."""
+    """Check that the text is whole cores or millicores. Raises ValueError."""
     if _CPU.fullmatch(text) is None:
         raise ValueError("not an amount of CPU")
     millicores = int(text[:-1]) if text.endswith("m") else int(text) * 1000
@@ -82,7 +82,9 @@ def check_tokens_per_step(tokens: int) -> int:
 
 
 def check_termination_grace(seconds: int) -> int:
-    """0 in a stored spec: requested before it was a setting."""
+    """Check the termination grace in seconds. 0 stands in specs that were stored before it was a setting.
+    Raises ValueError.
+    """
     if seconds and not 20 <= seconds <= 3600:
         raise ValueError("not a termination grace")
     return seconds
@@ -98,19 +100,19 @@ def check_lora_adapters(text: str) -> str:
 
 
 def check_lora_rank(rank: int) -> int:
-    """The ranks that vLLM has kernels for."""
+    """Check that vLLM has kernels for the rank. Raises ValueError."""
     if rank not in (8, 16, 32, 64, 128, 256, 320, 512):
         raise ValueError("not a rank")
     return rank
 
 
 def split_list(text: str) -> list[str]:
-    """The parts between commas, without spaces around them and without empty ones."""
+    """Return the parts between commas, without spaces around them and without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def sorted_pairs(env: Any) -> Any:
-    """A mapping of names to values, or pairs of them, as pairs sorted by name."""
+    """Return a mapping of names to values, or pairs of them, as pairs sorted by name."""
     if isinstance(env, Mapping):
         return tuple(sorted((str(name), str(value)) for name, value in env.items()))
     if isinstance(env, tuple):

@@ -15,13 +15,13 @@ _PAIRS: Final = ("env",)
 
 
 def flatten(fields: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Dotted names to text. What is not set is left empty."""
+    """Return text by dotted name. What is not set is left empty."""
     return dict(_lines(fields, prefix))
 
 
 def describe_field(path: str) -> str:
-    """ "scaling.cooldown_seconds" is "Autoscaling: Cooldown (seconds)"; what is no field of the spec
-    keeps its own name.
+    """Name a field for people: "scaling.cooldown_seconds" is "Autoscaling: Cooldown (seconds)". What is no
+    field of the spec keeps its own name.
     """
     labels = _labels(path)
     if labels:
@@ -31,7 +31,7 @@ def describe_field(path: str) -> str:
 
 
 def describe_value(path: str, text: str) -> str:
-    """A choice by its label; any other text is what it is."""
+    """Return a choice by its label; any other text is what it is."""
     *_, (_, definition) = _steps(path)
     return text if definition is None else definition.choices.get(text, text)
 
@@ -64,7 +64,7 @@ def _lines(fields: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(values: list[Mapping[str, Any]], name: str) -> Iterator[tuple[str, str]]:
-    """Further models are named as people name versions; other parts are counted."""
+    """Yield the lines of a list. Further models are named as people name versions; other parts are counted."""
     for number, item in enumerate(values, start=1):
         rest = dict(item)
         if "model" in rest and "version" in rest:
@@ -77,7 +77,7 @@ def _pair(key: str, value: Any) -> str:
 
 
 def _labels(path: str) -> list[str]:
-    """Labels of a field and of its enclosing parts, from their definitions; empty if unknown."""
+    """Return the labels of a field and of its enclosing parts, from their definitions. Empty if unknown."""
     labels: list[str] = []
     for name, definition in _steps(path):
         if definition is None and labels and name.isdigit():
@@ -93,7 +93,7 @@ def _labels(path: str) -> list[str]:
 
 
 def _steps(path: str) -> Iterator[tuple[str, definitions.FieldDefinition | None]]:
-    """Each part of the path with what defines it."""
+    """Yield each part of the path with what defines it."""
     model: type[BaseModel] = ServingSpec
     for name in path.split("."):
         definition = definitions.fields_of(model).get(name)

@@ -31,7 +31,7 @@ def _secret(keys: str) -> Any:
 
 
 class SqsQueue(Definition):
-    """Messages of an SQS queue, in flight ones too. KEDA's own role reads them."""
+    """The messages of an SQS queue, in flight ones too. KEDA's own role reads them."""
 
     queue_url: Annotated[
         str,
@@ -55,7 +55,7 @@ class SqsQueue(Definition):
 
 
 class KafkaTopic(Definition):
-    """Messages of a topic that a consumer group has not read yet."""
+    """The messages of a topic that a consumer group has not read yet."""
 
     bootstrap_servers: Annotated[
         str,
@@ -98,7 +98,7 @@ class KafkaTopic(Definition):
 
 
 class RedisList(Definition):
-    """Items of a list in Redis or Valkey."""
+    """The items of a list in Redis or Valkey."""
 
     address: Annotated[
         str,

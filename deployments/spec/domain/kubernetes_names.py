@@ -25,13 +25,13 @@ def workload_name(deployment: str, number: int) -> str:
 
 
 def longest_name(namespace: str) -> int:
-    """How long a deployment's name may be in this namespace."""
+    """Return the longest length that a deployment's name may have in this namespace."""
     suffix = len(f"-r{_HIGHEST_REVISION}")
     return min(LONGEST_NAME, LONGEST_LABEL - suffix - len(f"-predictor-{namespace}"))
 
 
 def problem_with(name: str, *, namespace: str) -> str:
-    """What is wrong with the deployment's name and how to fix it; empty when nothing is."""
+    """Say what is wrong with the deployment's name and how to fix it. Empty when nothing is."""
     if not name:
         return "Enter a deployment name, for example 'detector'."
     longest = longest_name(namespace)
@@ -53,7 +53,7 @@ def problem_with(name: str, *, namespace: str) -> str:
 
 
 def suggest(text: str, *, namespace: str, taken: Collection[str] = ()) -> str:
-    """A valid and unused name made from the text; empty when no part of it can be one."""
+    """Return a valid and unused name made from the text. Empty when no part of it can be one."""
     longest = longest_name(namespace)
     first = _fix(text, longest)
     if not first or first not in taken:

@@ -229,5 +229,5 @@ class Llm(Definition):
 
     @property
     def adapters(self) -> list[str]:
-        """Each as name=organisation/adapter."""
+        """The adapters, each as name=organisation/adapter."""
         return field_rules.split_list(self.lora_adapters)

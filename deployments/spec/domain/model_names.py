@@ -17,7 +17,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def model_name_problem(name: str) -> str:
-    """What is wrong with the name and how to fix it; empty when nothing is."""
+    """Say what is wrong with the model's name and how to fix it. Empty when nothing is."""
     return _problem(name, what="model", longest=LONGEST_MODEL_NAME, example="detector")
 
 

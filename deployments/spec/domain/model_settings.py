@@ -1,4 +1,4 @@
-"""How Triton runs a model: batching, instances and precision; and the models beside it."""
+"""Settings of a model in Triton: batching, instances and precision; and the models beside it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ Triton = Annotated[
 
 
 class ModelSettings(Definition):
-    """What a revision says of one model's config.pbtxt."""
+    """The settings of a revision for one model's config.pbtxt."""
 
     batching: Annotated[Batching, setting("Batching", "How requests become batches.")] = Batching()
     instances_per_gpu: InstancesPerGpu = 1
@@ -121,7 +121,7 @@ class ModelSettings(Definition):
 
 
 class AdditionalModel(ModelSettings):
-    """Version of another model of the team in the same Triton, with its own settings."""
+    """A version of another model of the team in the same Triton, with its own settings."""
 
     model: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""Which nodes take pods, as text: labels that a node must have ("name=value, name=value"), taints that pods
+"""The nodes that take pods, as text: labels that a node must have ("name=value, name=value"), taints that pods
 tolerate, as kubectl writes taints ("key=value:Effect, key:Effect"), and instance types ("name, name").
 """
 
@@ -32,7 +32,9 @@ _TAINT: Final = re.compile(
 
 
 def read_labels(text: str) -> dict[str, str]:
-    """By name, sorted. Raises ValueError for what is no list of labels, and for a name that comes twice."""
+    """Read labels, sorted by name. Raises ValueError for text that is no list of labels, for too many, for a
+    name that comes twice, and for a label that another setting chooses.
+    """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     labels: dict[str, str] = {}
     for part in parts:
@@ -46,12 +48,14 @@ def read_labels(text: str) -> dict[str, str]:
 
 
 def normalized_labels(text: str) -> str:
-    """The same labels always as the same text."""
+    """Normalise labels: the same labels are always the same text."""
     return ", ".join(f"{name}={value}" for name, value in read_labels(text).items())
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """Instance types in their order. Raises ValueError for what is none, and for one that comes twice."""
+    """Return the instance types in their order. Raises ValueError for what is none, for too many, and for one that
+    comes twice.
+    """
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if len(names) > MOST_OTHER_TYPES or len(set(names)) < len(names):
         raise ValueError("too many instance types, or one twice")
@@ -61,12 +65,12 @@ def split_types(text: str) -> tuple[str, ...]:
 
 
 def normalized_types(text: str) -> str:
-    """The same instance types always as the same text."""
+    """Normalise instance types: the same types are always the same text."""
     return ", ".join(split_types(text))
 
 
 def split_taints(text: str) -> tuple[str, ...]:
-    """Each taint once, sorted. Raises ValueError for what is none."""
+    """Return each taint once, sorted. Raises ValueError for what is none, and for too many."""
     taints = sorted({part.strip() for part in text.split(",") if part.strip()})
     if len(taints) > _MOST_ENTRIES or any(not _TAINT.fullmatch(taint) for taint in taints):
         raise ValueError("not taints")
@@ -74,12 +78,12 @@ def split_taints(text: str) -> tuple[str, ...]:
 
 
 def normalized_taints(text: str) -> str:
-    """The same taints always as the same text."""
+    """Normalise taints: the same taints are always the same text."""
     return ", ".join(split_taints(text))
 
 
 def tolerations(text: str) -> list[dict[str, str]]:
-    """Tolerations of a pod. Without a value, every value of the key is tolerated."""
+    """Return the tolerations of a pod. Without a value, every value of the key is tolerated."""
     return [_toleration(taint) for taint in split_taints(text)]
 
 

@@ -97,7 +97,7 @@ EnvironmentVariables = Annotated[
 
 
 class Placement(Definition):
-    """Which nodes take the pods."""
+    """The nodes that take the pods."""
 
     capacity: Annotated[
         Literal["on-demand", "spot", "any"],
@@ -195,7 +195,7 @@ class Placement(Definition):
 
 
 class Storage(Definition):
-    """How pods get the model, and their shared memory."""
+    """The storage of pods: how they get the model, and their shared memory."""
 
     model_cache: Annotated[
         Literal["none", "cluster", "volume"],
@@ -249,7 +249,7 @@ class Storage(Definition):
 
 
 class Network(Definition):
-    """Who reaches the model, and its pods."""
+    """The network access to the model and its pods."""
 
     access: Annotated[
         Access,

@@ -11,9 +11,9 @@ from deployments.spec.domain.serving_spec import ServingSpec
 
 
 def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) -> ServingSpec:
-    """A range of one number is fixed. A fixed number that becomes a range names no autoscaler yet:
-    the capabilities of the cluster decide (deployments/spec/domain/default_scaling.py). Raises Rejected for
-    what no cluster would run.
+    """Return the spec with other replicas. A range of one number is fixed. A fixed number that becomes a range
+    names no autoscaler yet: the capabilities of the cluster decide
+    (deployments/spec/domain/default_scaling.py). Raises Rejected for what no cluster would run.
     """
     scaling = spec.scaling
     is_range = min_replicas < max_replicas
@@ -25,7 +25,9 @@ def with_replicas(spec: ServingSpec, *, min_replicas: int, max_replicas: int) ->
 
 
 def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
-    """A scale as stored: the parts of the spec that differ from the revision's own, as JSON. `network` is among them because an autoscaler may need a ServiceMonitor."""
+    """Return a scale as stored: the parts of the spec that differ from the revision's own, as JSON. `network`
+    is among them because an autoscaler may need a ServiceMonitor.
+    """
     return {
         "revision": number,
         "min_replicas": spec.min_replicas,
@@ -36,12 +38,12 @@ def scale_of(spec: ServingSpec, *, number: int) -> dict[str, Any]:
 
 
 def range_of(scale: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Its fewest and most replicas; None where nothing is scaled."""
+    """Return the fewest and most replicas of a scaling. None where nothing is scaled."""
     return (int(scale["min_replicas"]), int(scale["max_replicas"])) if scale else None
 
 
 def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
-    """The spec with its scale. A scale belongs to one revision; others are unchanged."""
+    """Return the spec with its scale. A scale belongs to one revision; others are unchanged."""
     if scale.get("revision") != number:
         return spec
     parts = {name: value for name, value in scale.items() if name != "revision"}
@@ -49,12 +51,12 @@ def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> Servi
 
 
 def least_of(spec: Mapping[str, Any], *, number: int, scale: Mapping[str, Any]) -> int:
-    """The min replicas of a stored spec with its scale, without reading all of it."""
+    """Return the min replicas of a stored spec with its scale, without reading all of it."""
     is_scaled = scale.get("revision") == number
     return int((scale if is_scaled else spec)["min_replicas"])
 
 
 def reduced(spec: ServingSpec, count: int) -> ServingSpec:
-    """The spec with fewer replicas for a while. An autoscaler may still add some, up to its max."""
+    """Return the spec with fewer replicas for a while. An autoscaler may still add some, up to its max."""
     most = count if spec.scaling.kind == FIXED else spec.max_replicas
     return spec.replace(min_replicas=count, max_replicas=most)

@@ -1,4 +1,4 @@
-"""How many replicas run, and what decides it."""
+"""The number of replicas, and what decides it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _CLOCK: Final[dict[str, Any]] = {
 
 
 class OfficeHours(Definition):
-    """Replicas kept running from start to end on these days."""
+    """The replicas that are kept running from start to end on these days."""
 
     timezone: Annotated[
         str,
@@ -97,7 +97,7 @@ class OfficeHours(Definition):
 
 
 class Scaling(Definition):
-    """How many replicas run. Kind, metric and target have defaults by the rest of the spec."""
+    """The number of replicas. Kind, metric and target have defaults by the rest of the spec."""
 
     kind: Annotated[
         ScalingKind,

@@ -1,4 +1,6 @@
-"""What an autoscaler cannot do is refused at its field, with what can."""
+"""Rules for autoscalers. A setting that an autoscaler cannot follow is refused at its field, with one that it
+can.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ MAX_GPUS: Final = 16
 
 
 class ServingSpec(Definition):
-    """What a revision runs: engine, GPUs, replicas and settings. Left out, a setting has its default."""
+    """The spec of a revision: engine, GPUs, replicas and settings. A setting that is left out has its default."""
 
     engine: Annotated[
         Engine,
@@ -260,7 +260,7 @@ class ServingSpec(Definition):
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """Those that take its pods, the preferred one first."""
+        """The instance types that take its pods, the preferred one first."""
         return (
             self.instance_type,
             *node_selection.split_types(self.placement.other_instance_types),
@@ -268,22 +268,22 @@ class ServingSpec(Definition):
 
     @property
     def floor_replicas(self) -> int:
-        """How few may run while all is well."""
+        """The fewest replicas that may run while all is well."""
         return 0 if self.scaling.can_scale_to_zero else self.min_replicas
 
     @property
     def nodes(self) -> int:
-        """Pods that together are one replica."""
+        """The number of pods that together are one replica."""
         return 1 if self.llm is None else self.llm.nodes
 
     @property
     def split_nodes(self) -> int:
-        """Pods that one copy of a model is split across; an LLMInferenceService has whole copies in each."""
+        """The number of pods that share one copy of a model. Pods of an LLMInferenceService have whole copies."""
         return self.nodes if self.engine == KSERVE_VLLM else 1
 
     @property
     def most_gpus(self) -> int:
-        """GPUs (or GPU shares) when scaled out fully; quotas count these."""
+        """The number of GPUs (or GPU shares) when scaled out fully; quotas count these."""
         return self.gpus * self.nodes * self.max_replicas
 
     def to_json(self) -> dict[str, Any]:
@@ -291,7 +291,7 @@ class ServingSpec(Definition):
 
 
 def stored(data: Mapping[str, Any]) -> ServingSpec:
-    """From a row, parsed once."""
+    """Read the spec of a row. Equal specs are parsed once."""
     return _parse(json.dumps(dict(data)))
 
 

@@ -16,7 +16,7 @@ _VERSION: Final = 1
 
 
 class Settings(Protocol):
-    """Of a deployment's own model, or of another one in its Triton."""
+    """The settings of one model in Triton: the deployment's own, or another one next to it."""
 
     @property
     def batching(self) -> Batching: ...

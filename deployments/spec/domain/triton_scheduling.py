@@ -1,4 +1,4 @@
-"""How Triton queues requests and forms batches, beyond dynamic batching itself."""
+"""Settings of Triton for queueing requests and forming batches, beyond dynamic batching itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_US: Final = 3_600_000_000
 
 
 class Queue(Definition):
-    """Requests that wait for a batch: how many, how long, and which first."""
+    """The queue of requests that wait for a batch: how many, how long, and which first."""
 
     max_size: Annotated[
         int,
@@ -183,7 +183,7 @@ class Sequence(Definition):
 
     @property
     def controls(self) -> dict[str, str]:
-        """Kind of control -> input, without those that are not set."""
+        """The inputs by kind of control, without those that are not set."""
         inputs = {
             "CONTROL_SEQUENCE_START": self.start_input,
             "CONTROL_SEQUENCE_READY": self.ready_input,

@@ -1,4 +1,4 @@
-"""What Triton's config.pbtxt says beyond batching: queue, sequences, instances, warm-up and the rest.
+"""Settings of Triton's config.pbtxt beyond batching: queue, sequences, instances, warm-up and the rest.
 
 Each field is one setting of config.pbtxt; deployments/registry/domain/triton_config writes and reads it.
 """
@@ -15,7 +15,7 @@ from portal.core.definitions import Definition, setting
 
 
 class Instances(Definition):
-    """Where copies of the model run, and what limits them."""
+    """The instances of the model: the processors that they run on, and what limits them."""
 
     kind: Annotated[
         Literal["gpu", "cpu"],
@@ -126,7 +126,7 @@ class WarmUpRequests(Definition):
 
 
 class Optimization(Definition):
-    """Memory, graphs and TensorRT."""
+    """Optimization settings: memory, graphs and TensorRT."""
 
     tensorrt_workspace_mib: Annotated[
         int,
@@ -163,7 +163,7 @@ class Optimization(Definition):
 
 
 class TritonSettings(Definition):
-    """Settings of config.pbtxt. Left out, Triton's own default holds."""
+    """Settings of config.pbtxt. Triton's own default holds for a setting that is left out."""
 
     queue: Annotated[
         Queue,

@@ -73,7 +73,7 @@ PARAMETERS: Final = frozenset().union(*PARAMETERS_OF.values())
 
 
 def pairs_of(texts: Iterable[str]) -> dict[str, str]:
-    """ "a=b" as a to b. The last "=" separates: names of tensors may contain one."""
+    """Read pairs: "a=b" as a to b. The last "=" separates, because names of tensors may contain one."""
     pairs = (text.rpartition("=") for text in texts)
     return {name: value for name, _, value in pairs}
 

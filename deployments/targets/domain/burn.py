@@ -43,7 +43,7 @@ RULES: Final = (Rule(14.4, 60, 5), Rule(6.0, 360, 30))
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Requests in the known minutes of a window."""
+    """The requests in the known minutes of a window."""
 
     total: int = 0
     bad: int = 0
@@ -66,8 +66,9 @@ def add(sums: Iterable[Sums]) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """`long_rate` and `short_rate`: how many times as fast as allowed; None is not known. `fires` is None
-    where that decides it."""
+    """The result of a burn-rate rule. `long_rate` and `short_rate` say how many times as fast as allowed; None
+    is not known. `fires` is None where that decides it.
+    """
 
     rule: Rule
     long_rate: float | None
@@ -77,7 +78,8 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`budget_left` is 1 for an untouched budget and negative for an exceeded one; None: no requests are known.
+    """The evaluation of a target. `budget_left` is 1 for an untouched budget and negative for an exceeded one;
+    None: no requests are known.
 
     `known_share` is the part of the window's minutes that was read.
     """
@@ -91,7 +93,7 @@ class Evaluation:
 
     @property
     def is_burning(self) -> bool | None:
-        """None: not known, which neither starts nor ends an alert."""
+        """Whether the budget burns too fast. None means not known, which neither starts nor ends an alert."""
         fires = [result.fires for result in self.rules]
         if True in fires:
             return True
@@ -120,7 +122,7 @@ def judge(rule: Rule, long: Sums, short: Sums, *, budget: float) -> RuleResult:
 def evaluate(
     *, objective_percent: float, window: Sums, window_minutes: int, rules: Sequence[RuleResult]
 ) -> Evaluation:
-    """`window` are the sums of the whole window of the target."""
+    """Evaluate a target. `window` are the sums of its whole window."""
     allowed = window.total * budget_of(objective_percent)
     left = 1 - window.bad / allowed if window.total else None
     known = min(1.0, window.known_minutes / window_minutes) if window_minutes else 0.0
@@ -135,7 +137,7 @@ def evaluate(
 
 
 def budget_of(objective_percent: float) -> float:
-    """The share of requests that may be bad."""
+    """Return the share of requests that may be bad."""
     return (100 - objective_percent) / 100
 
 

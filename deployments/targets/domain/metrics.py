@@ -1,4 +1,4 @@
-"""What each metric of a standing target means, and which settings it takes."""
+"""The metrics of standing targets: what each counts, and which settings it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True)
 class MetricKind:
-    """`good` says what a good request is, `source` where the counts come from."""
+    """A metric of targets. `good` says what a good request is, `source` where the counts come from."""
 
     label: str
     has_threshold: bool
@@ -58,7 +58,7 @@ def describe(metric: TargetMetric, objective_percent: float, threshold_ms: int |
 def problems(
     metric: TargetMetric, objective_percent: float, window_days: int, threshold_ms: int | None
 ) -> dict[str, str]:
-    """By field, with what to do."""
+    """Return the problem of each wrong field, by its name, with what to do."""
     fixes = {}
     if not LEAST_PERCENT <= objective_percent <= MOST_PERCENT:
         fixes["objective_percent"] = f"Use {LEAST_PERCENT:g} to {MOST_PERCENT:g} percent."

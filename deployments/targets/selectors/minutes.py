@@ -16,7 +16,7 @@ Minutes = Mapping[datetime, Sums]
 
 
 def of(targets: Sequence[ServiceTarget], *, start: datetime) -> dict[int, Minutes]:
-    """By target; four queries at most for targets of one metric."""
+    """Read the minutes of each target, by its primary key. At most four queries for targets of one metric."""
     workloads = _workloads(targets)
     made: dict[int, Minutes] = {}
     for metric in TargetMetric:
@@ -53,7 +53,7 @@ def _read(
 
 
 def _workloads(targets: Sequence[ServiceTarget]) -> dict[int, list[int]]:
-    """Ids of the workloads of each deployment; a revision that fleet does not know has none."""
+    """Return the ids of the workloads of each deployment; a revision that fleet does not know has none."""
     by_id = {target.deployment_id: target.deployment for target in targets}
     numbers = Revision.objects.filter(deployment__in=by_id).values_list("deployment_id", "number")
     keys = {}

@@ -25,7 +25,7 @@ _BURN_MINUTES: Final = sorted({m for r in RULES for m in (r.long_minutes, r.shor
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """`target` with what was counted for it."""
+    """A target with what was counted for it."""
 
     target: ServiceTarget
     evaluation: Evaluation
@@ -51,7 +51,9 @@ def list_of(deployment: Deployment) -> list[TargetView]:
 
 
 def evaluate(targets: Sequence[ServiceTarget], *, at: datetime) -> dict[int, Evaluation]:
-    """By target, in two queries. The window of a target is whole hours and the running one."""
+    """Evaluate targets in two queries, by their primary key. The window of a target is whole hours and the
+    running one.
+    """
     if not targets:
         return {}
     windows = _windows(targets, at)

@@ -84,7 +84,7 @@ def _start(target: ServiceTarget, at: datetime) -> datetime:
 
 
 def _release(lease: Lease, at: datetime) -> bool:
-    """False when the lease was lost, or the target was changed or removed meanwhile."""
+    """Release the lease. False when it was lost, or the target was changed or removed meanwhile."""
     return leases.release(ServiceTarget, lease, next_check_at=at + EVERY)
 
 

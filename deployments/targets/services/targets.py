@@ -74,7 +74,7 @@ def set_target(*, actor: User, deployment_id: int, draft: TargetDraft) -> Servic
 
 
 def remove(*, actor: User, deployment_id: int, metric: TargetMetric) -> None:
-    """Its counts go with it."""
+    """Remove a target and its counts. Raises NotFound without one."""
     deployment = _changeable(actor, deployment_id)
     with transaction.atomic():
         rows = ServiceTarget.objects.select_for_update().filter(

@@ -1,4 +1,4 @@
-"""How a target is written on its page."""
+"""The text of a target on its page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """`budget_percent` is 0..100 for the bar; None: no requests are known."""
+    """The row of a target on its page. `budget_percent` is 0..100 for the bar; None if no requests are known."""
 
     view: TargetView
     budget_percent: float | None
@@ -46,7 +46,7 @@ class TargetRow:
 
     @property
     def known_text(self) -> str:
-        """Rounded down: 100% is all of it."""
+        """The known part of the window in percent, rounded down: 100% is all of it."""
         return f"{int(1000 * self.view.evaluation.known_share) / 10:g}%"
 
     @property

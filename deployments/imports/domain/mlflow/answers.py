@@ -1,4 +1,4 @@
-"""What MLflow's REST answers, read defensively.
+"""Responses of MLflow's REST API, parsed defensively.
 
 GET /api/2.0/mlflow/registered-models/search, /alias    GET /api/2.0/mlflow/model-versions/search, /get
 GET /api/2.0/mlflow/model-versions/get-download-uri     GET /api/2.0/mlflow/runs/get
@@ -25,7 +25,7 @@ _LATEST_MILLISECONDS: Final = 10**14
 
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
-    """In a list. `newest` is the number of its newest version; empty if it has none."""
+    """A registered model in a list. `newest` is the number of its newest version; empty if it has none."""
 
     name: str
     description: str
@@ -51,7 +51,7 @@ class ModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`dataset` is the name and digest of its first input."""
+    """A run. `dataset` is the name and digest of its first input."""
 
     run_id: str
     experiment_id: str
@@ -90,7 +90,7 @@ def registered_models(answer: Any) -> Page[RegisteredModel]:
 
 
 def aliases_of(answer: Any) -> dict[str, list[str]]:
-    """Of a registered model, by the number of the version."""
+    """Return the aliases of a registered model, keyed by the number of the version."""
     aliases: dict[str, list[str]] = {}
     for row in _objects(_mapping(_mapping(answer).get("registered_model")), "aliases"):
         aliases.setdefault(str(row.get("version")), []).append(_text(row, "alias"))
@@ -184,8 +184,8 @@ def _dataset(row: Mapping[str, Any]) -> str:
 
 
 def _measured(value: Any) -> float:
-    """NaN for everything that is no number, so that its name is still reported. The JSON form of protobuf
-    writes NaN and infinities as text.
+    """Read a metric. NaN for everything that is no number, so that its name is still reported. The JSON form of
+    protobuf writes NaN and infinities as text.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
@@ -197,7 +197,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _objects(value: Any, name: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a list that the server leaves out when it is empty."""
+    """Yield the objects of a list that the server leaves out when it is empty."""
     if not isinstance(value, Mapping):
         raise SourceRefused("MLflow did not answer with a JSON object.")
     rows = value.get(name, [])
@@ -214,7 +214,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 
 def _moment(value: Any) -> datetime | None:
-    """Of milliseconds since 1970."""
+    """Convert milliseconds since 1970 to a time. None if the value is not such a number."""
     value = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if (
         isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Where the files of a model version are, as MLflow names it."""
+"""The locations of a model version's files, as MLflow names them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ProxiedFolder:
 
 
 def parse(uri: str, *, server: str) -> ProxiedFolder | BucketAddress:
-    """`server` is the address of the tracking server. Raises SourceRefused: a model version can name any
-    place, and only that server and buckets are read.
+    """Parse the location of a model version's files. `server` is the address of the tracking server. Raises
+    SourceRefused: a model version can name any place, and only that server and buckets are read.
     """
     parts = urlsplit(uri)
     if parts.scheme == "s3" and parts.netloc:

@@ -1,4 +1,4 @@
-"""What a version takes over from MLflow: metadata, README, and facts that are kept with the import."""
+"""The data that a version takes over from MLflow: metadata, README, and facts that are kept with the import."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABEL: Final = "mlflow"
 def metadata_of(
     version: ModelVersion, run: Run | None, selection: Selection, *, address: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """The metadata, and the names of the metrics, parameters and tags that have no place in it."""
+    """Return the metadata, and the names of the metrics, parameters and tags that have no place in it."""
     page = servers.version_page(address, name=version.name, number=version.number)
     if run is not None:
         page = servers.run_page(address, experiment_id=run.experiment_id, run_id=run.run_id)
@@ -53,7 +53,9 @@ def metadata_of(
 def facts_of(
     version: ModelVersion, run: Run | None, model: ModelFile, selection: Selection
 ) -> dict[str, Any]:
-    """In full what metadata has no room for, and which files were not imported."""
+    """Return the facts that metadata has no room for, and the files that were not imported. Texts
+    are cut at 500 characters, lists at 500 entries.
+    """
     return {
         "flavor": selection.flavor,
         "model_class": str(model.flavors[selection.flavor].get("model_class") or "")[:_MAX_TEXT],
@@ -69,7 +71,7 @@ def facts_of(
 
 
 def _labels(version: ModelVersion, run: Run | None) -> dict[str, str]:
-    """Tags first: people set them for others to read."""
+    """Return the labels, tags first: people set them for others to read."""
     tags = {**(_own(run.tags) if run else {}), **_own(version.tags)}
     parameters = run.parameters if run else {}
     named = {f"{PARAMETER}{name}": text for name, text in parameters.items()}
@@ -98,7 +100,7 @@ def _is_accepted(metadata: Mapping[str, Any]) -> bool:
 
 
 def _own(tags: Mapping[str, str]) -> dict[str, str]:
-    """Those that people set."""
+    """Drop the tags that MLflow itself sets, and keep those that people set."""
     return {name: text for name, text in tags.items() if not name.startswith(_OWN_TAGS)}
 
 

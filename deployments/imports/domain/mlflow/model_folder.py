@@ -39,8 +39,8 @@ Chosen = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """`signature` has inputs, outputs and params, each a list of fields with name, type, and the shape of a
-    tensor or None.
+    """The file MLmodel. `signature` has inputs, outputs and params, each a list of fields with name, type, and
+    the shape of a tensor or None.
     """
 
     flavors: Mapping[str, Mapping[str, Any]]
@@ -49,7 +49,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`files` maps each path of the artifact to its path in MLflow's folder."""
+    """The files that are imported. `files` maps each path of the artifact to its path in MLflow's folder."""
 
     flavor: str
     library: str
@@ -58,7 +58,7 @@ class Selection:
 
 
 def parse(model: Any) -> ModelFile:
-    """Of the parsed YAML. Raises SourceRefused."""
+    """Parse a model file from its loaded YAML. Raises SourceRefused."""
     flavors = model.get("flavors") if isinstance(model, dict) else None
     if not isinstance(flavors, dict):
         raise SourceRefused(f"The file {FILE} does not say which flavors the model has.")
@@ -67,7 +67,7 @@ def parse(model: Any) -> ModelFile:
 
 
 def select(model: ModelFile, paths: Sequence[str]) -> Selection:
-    """The files of the first flavor that can be served. Raises SourceRefused."""
+    """Return the files of the first flavor that can be served. Raises SourceRefused."""
     for name, (files_of, version_key) in _FLAVORS.items():
         if name not in model.flavors:
             continue
@@ -88,7 +88,7 @@ def select(model: ModelFile, paths: Sequence[str]) -> Selection:
 
 
 def _onnx(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """The graph and the files of external weights, which MLflow puts beside it under names of their own."""
+    """Return the graph and the files of external weights, which MLflow puts beside it under names of their own."""
     graph = options.get("data")
     if graph not in paths:
         return {}
@@ -114,14 +114,16 @@ def _single_file(key: str) -> Callable[[Mapping[str, Any], Sequence[str]], Chose
 
 
 def _pytorch(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """data/model.pth, or data/model.pt2 of torch.export, beside the name of the pickle module."""
+    """Choose data/model.pth, or data/model.pt2 of torch.export, beside the name of the pickle module."""
     folder = options.get("model_data")
     models = [path for path in paths if path in (f"{folder}/model.pth", f"{folder}/model.pt2")]
     return {PurePosixPath(path).name: path for path in models}
 
 
 def _transformers(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """One folder as save_pretrained writes it: MLflow keeps the tokenizer apart from the model."""
+    """Put the model and its tokenizer into one folder, as save_pretrained writes it: MLflow keeps them apart.
+    Raises SourceRefused for a model that was logged without weights.
+    """
     if "model_binary" not in options:
         source = options.get("source_model_name", "the hub")
         raise SourceRefused(
@@ -140,7 +142,7 @@ def _transformers(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
 
 
 def _tensorflow(options: Mapping[str, Any], paths: Sequence[str]) -> Chosen:
-    """A SavedModel in a folder of its own; the model of Keras lies as data/model… ."""
+    """Return a SavedModel in a folder of its own; the model of Keras lies as data/model… ."""
     folder = options.get("saved_model_dir")
     inside = f"{folder}/" if folder else f"{options.get('data', 'data')}/model"
     top = inside.rpartition("/")[0] + "/"
@@ -160,7 +162,7 @@ _FLAVORS: Final[Mapping[str, tuple[Callable[[Mapping[str, Any], Sequence[str]], 
 
 
 def _signature(value: Any) -> dict[str, list[dict[str, Any]]]:
-    """Inputs, outputs and params are JSON in text; a text that is not is left out."""
+    """Read the signature. Inputs, outputs and params are JSON in text; a text that is not is left out."""
     signature: dict[str, list[dict[str, Any]]] = {}
     for name in ("inputs", "outputs", "params"):
         text = value.get(name) if isinstance(value, dict) else None

@@ -13,7 +13,7 @@ SETTING: Final = "SLIPWAY_IMPORT_MLFLOW"
 
 
 def choose(servers: Mapping[str, str], name: str) -> str:
-    """The name of the server. Without a name, the only one. Raises SourceRefused."""
+    """Return the name of the server. Without a name, the only one. Raises SourceRefused."""
     if not servers:
         raise SourceRefused(
             "Imports from MLflow are switched off. A platform admin can name the tracking servers in "
@@ -31,7 +31,9 @@ def choose(servers: Mapping[str, str], name: str) -> str:
 
 
 def headers_of(credential: str) -> dict[str, str]:
-    """Of "user:password" (Basic) or of a token (Bearer); none without a credential."""
+    """Return the Authorization header for "user:password" (Basic) or a token (Bearer). No header without a
+    credential.
+    """
     if not credential:
         return {}
     if ":" in credential:

@@ -42,7 +42,7 @@ def spec_of(spec: ServingSpec) -> dict[str, Any]:
 
 
 def pod_fields(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Empty where the device plugin's resource is requested."""
+    """Return the pod's reference to the claim template. Empty where the device plugin's resource is requested."""
     if not served.spec.placement.device_claims:
         return {}
     name = name_of(context, served)
@@ -50,7 +50,7 @@ def pod_fields(context: ManifestContext, served: ServedRevision) -> dict[str, An
 
 
 def name_of(context: ManifestContext, served: ServedRevision) -> str:
-    """With a digest: the spec of a template cannot be changed."""
+    """Return the template's name, which ends with a digest because the spec of a template cannot be changed."""
     workload = workload_name(context.deployment, served.number)
     return f"{workload}-{digest_of(_request(served.spec))[:8]}"
 
@@ -70,7 +70,7 @@ def _request(spec: ServingSpec) -> dict[str, Any]:
 
 
 def _selectors(spec: ServingSpec) -> list[str]:
-    """CEL. Patterns of the settings admit no quotes."""
+    """Return the selectors in CEL. Patterns of the settings admit no quotes."""
     placement, made = spec.placement, []
     attributes = f"device.attributes['{_DOMAIN}']"
     if spec.gpu_resource.startswith(MIG_PREFIX):

@@ -1,4 +1,5 @@
-"""vLLM's OpenAI server with AWS's Neuron plugin: same command and API, the arguments that it compiles for.
+"""Arguments of vLLM's OpenAI server with AWS's Neuron plugin: same command and API, the arguments that it
+compiles for.
 
 A device has several NeuronCores, and vLLM splits the model across cores: the specification counts devices.
 """

@@ -26,21 +26,21 @@ UNWRITTEN: Final = "unwritten"
 
 
 def annotated(route: Manifest, keys: str) -> Manifest:
-    """The route as it is written; `keys` is empty where it is open."""
+    """Return the route as it is written; `keys` is empty where it is open."""
     if not keys:
         return route
     return {**route, "metadata": {**route["metadata"], "annotations": {_ANNOTATION: keys}}}
 
 
 def keys_in(route: Mapping[str, Any] | None) -> str:
-    """The state of the keys that the live route was written with; empty where it is open."""
+    """Return the state of the keys that the live route was written with. Empty where it is open."""
     annotations = (route or {}).get("metadata", {}).get("annotations") or {}
     return str(annotations.get(_ANNOTATION, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the gateway does not follow a policy, as it reports."""
+    """The reason that the gateway reports for not following a policy."""
 
     kind: str
     message: str
@@ -51,13 +51,15 @@ class Refusal:
 
 
 def missing(kind: str) -> Refusal:
-    """Of the team's address."""
+    """Return the refusal for a policy of the team's address that the cluster does not have."""
     message = "The cluster does not have it. The portal's role may lack permission to create it."
     return Refusal(kind, message, is_conflict=False, is_shared=True)
 
 
 def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> Refusal | None:
-    """None where the gateway follows the policy, or has not reported."""
+    """Return the refusal that the gateway reports for a policy. None where it follows the policy, or has not
+    reported.
+    """
     conditions = [
         condition
         for ancestor in (policy.get("status") or {}).get("ancestors") or ()
@@ -90,7 +92,7 @@ def policy(context: ManifestContext, security: Mapping[str, Any]) -> Manifest:
 
 
 def without_headers(route: Manifest, names: Sequence[str]) -> Manifest:
-    """The route, each rule of which removes these headers of requests."""
+    """Return the route, each rule of which removes these headers of requests."""
     removed = {"remove": list(names)}
     modifier = {"type": "RequestHeaderModifier", "requestHeaderModifier": removed}
     rules = [
@@ -127,7 +129,7 @@ def route_of(context: ManifestContext) -> dict[str, str]:
 
 
 def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
-    """`keys` by the name of the caller. Without any the gateway serves nobody."""
+    """Return the Secret with the keys by the name of the caller. Without any the gateway serves nobody."""
     data = {name: base64.b64encode(key.encode()).decode() for name, key in sorted(keys.items())}
     return {
         "apiVersion": "v1",

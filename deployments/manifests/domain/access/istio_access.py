@@ -1,4 +1,4 @@
-"""Who may call a deployment behind a Gateway of Istio: signed keys, and the list of those that work.
+"""The callers of a deployment behind a Gateway of Istio: signed keys, and the list of those that work.
 
 Istio's policies name a Gateway, not a route, and lie in its namespace. One RequestAuthentication verifies the
 portal's tokens for all deployments; one AuthorizationPolicy for each deployment denies its paths to whoever is
@@ -25,20 +25,21 @@ _GRPC_PATHS: Final = "/" + route_paths.GRPC_METHODS[0].split("/")[1] + "/*"
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Whose tokens a gateway accepts: `name` is their `iss`, `jwks` the public keys as JSON."""
+    """The issuer of tokens that a gateway accepts: `name` is their `iss`, `jwks` the public keys as JSON."""
 
     name: str
     jwks: str
 
 
 def jwks_of(public_jwks: Sequence[Mapping[str, Any]]) -> str:
-    """A JWK set, sorted, so that equal keys make an equal text."""
+    """Return a JWK set, sorted, so that equal keys make an equal text."""
     ordered = sorted(public_jwks, key=lambda jwk: str(jwk["kid"]))
     return json.dumps({"keys": ordered}, sort_keys=True, separators=(",", ":"))
 
 
 def tokens(context: ManifestContext, issuers: Sequence[Issuer]) -> Manifest:
-    """Which tokens the Gateway verifies, with the public keys inline: it needs no way to the portal.
+    """Return the policy by which the Gateway verifies tokens. It has the public keys inline and needs no way to
+    the portal.
 
     Only what begins with the portal's prefix is taken for a token: credentials of the Gateway's other routes
     pass untouched. It lets requests without a token through; `access` denies them where keys are needed.

@@ -34,7 +34,7 @@ class ClientLimit:
 
 @dataclass(frozen=True, slots=True)
 class LimitRules:
-    """`left_out` are callers for whose limits the policy has no room, sorted."""
+    """The rules of a policy for limits. `left_out` are callers for whose limits the policy has no room, sorted."""
 
     rules: Sequence[dict[str, Any]]
     left_out: Sequence[str] = ()
@@ -43,9 +43,8 @@ class LimitRules:
 def rules_of(
     by_client: Mapping[str, ClientLimit], *, header: str, are_numbered: bool
 ) -> LimitRules:
-    """Limits by the name of the caller. `are_numbered`: names end in a number that no other name has.
-
-    Without room for all, pauses and low limits come first: the highest ones protect least.
+    """Return the rules for limits by the name of the caller. `are_numbered`: names end in a number that no
+    other name has. Without room for all, pauses and low limits come first: the highest ones protect least.
     """
     if len(by_client) <= MOST_RULES:
         own = [_rule([_exact(header, name)], by_client[name]) for name in sorted(by_client)]
@@ -62,7 +61,9 @@ def rules_of(
 def rules_needed(
     by_client: Mapping[str, int | None], pausable: Collection[str], *, are_numbered: bool
 ) -> int:
-    """At most, whichever of `pausable` are paused; a caller that may be paused needs no limit of requests."""
+    """Return the number of rules that are needed at most, whichever of `pausable` are paused. A caller that may
+    be paused needs no limit of requests.
+    """
     limited = {name for name, limit in by_client.items() if limit is not None} | set(pausable)
     if len(limited) <= MOST_RULES:
         return len(limited)
@@ -74,7 +75,7 @@ def rules_needed(
 def _shared(
     by_client: Mapping[str, ClientLimit], *, are_numbered: bool
 ) -> Iterator[tuple[ClientLimit, str, Sequence[str]]]:
-    """Each limit with a pattern of callers that have it, in the order in which they matter."""
+    """Yield each limit with a pattern of callers that have it, in the order in which they matter."""
     by_limit: dict[ClientLimit, list[str]] = {}
     for name, limit in sorted(by_client.items()):
         is_paused = limit.is_paused or limit.requests_per_minute is None

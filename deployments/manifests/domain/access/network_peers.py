@@ -1,4 +1,4 @@
-"""Whom network policies name: namespaces and blocks of addresses."""
+"""The peers that network policies name: namespaces and blocks of addresses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def namespace(name: str) -> dict[str, Any]:
 
 
 def namespace_of(host: str) -> str:
-    """The namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
+    """Return the namespace of a Service's name: minio.storage.svc.cluster.local; else empty."""
     parts = host.split(".")
     return parts[1] if len(parts) > 2 and parts[2] == "svc" else ""
 
 
 def block(cidr: str) -> dict[str, Any]:
-    """An address block without link-local addresses: there a pod could get the node's own identity."""
+    """Return an address block without link-local addresses: there a pod could get the node's own identity."""
     block: dict[str, Any] = {"cidr": cidr}
     excluded = _link_local_inside(cidr)
     return {"ipBlock": {**block, "except": list(excluded)} if excluded else block}
@@ -32,7 +32,9 @@ def block(cidr: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _link_local_inside(cidr: str) -> tuple[str, ...]:
-    """Cached, because parsing addresses took a quarter of the time to render a revision."""
+    """Return the link-local addresses inside the block. Cached, because parsing addresses took a quarter of the
+    time to render a revision.
+    """
     network = ipaddress.ip_network(cidr)
     return tuple(part for part in _LINK_LOCAL if _is_inside(ipaddress.ip_network(part), network))
 

@@ -1,4 +1,4 @@
-"""One address for the language models of a team, at Envoy Gateway: pure.
+"""The one address of a team's language models at Envoy Gateway. Pure functions.
 
 A request is checked twice. The first route, which has no model and no backend, checks the keys of all members;
 its script reads the model, refuses keys of other models, and sets the header by which Envoy then chooses the
@@ -31,7 +31,9 @@ def secret_name(deployment: str) -> str:
 
 
 def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
-    """Of one deployment: the same keys as at its own address, by names that say whose they are."""
+    """Return the Secret of one deployment for the team's address: its keys are the same as at its own address,
+    and their names say whose they are.
+    """
     data = {
         f"{context.deployment}.{client}": base64.b64encode(key.encode()).decode()
         for client, key in sorted(keys.items())
@@ -46,7 +48,9 @@ def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
 
 
 def manifests(context: ManifestContext, members: Sequence[Member]) -> list[Manifest]:
-    """Policies first: a route without them would be open. `members` have their Secrets, at least one."""
+    """Return the policies, then the route: a route without them would be open. `members` have their Secrets, at
+    least one.
+    """
     return [
         _policy(context, "SecurityPolicy", {"apiKeyAuth": _keys(members)}),
         _policy(context, caller_keys.LIMITS_KIND, {"requestBuffer": {"limit": _MOST_BYTES}}),
@@ -69,8 +73,8 @@ def _lua(context: ManifestContext, members: Sequence[Member]) -> dict[str, str]:
 
 
 def _route(context: ManifestContext) -> Manifest:
-    """All paths of the address, for requests that no model has a route for yet. The script answers those that
-    never get one.
+    """Return the route of all paths of the address, for requests that no model has a route for yet. The script
+    answers those that never get one.
     """
     parent = {"name": context.gateway_name, "namespace": context.gateway_namespace}
     paths = [{"type": "Exact", "value": path} for path in route_paths.team_paths(context.namespace)]

@@ -143,7 +143,9 @@ class Member:
 
 
 def script(namespace: str, members: Sequence[Member]) -> str:
-    """The same text for the same members, whoever has which key: it is new when one joins or leaves."""
+    """Return the script. It is the same text for the same members, whoever has which key, and new when one
+    joins or leaves.
+    """
     list_path = f"{route_paths.team_prefix(namespace)}/models"
     models = {model: one.deployment for one in members for model in one.models}
     lists = {one.deployment: _listed(namespace, one.models) for one in members}
@@ -174,7 +176,7 @@ def _table(values: dict[str, str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A literal without a character that Lua could read in another way."""
+    """Return a literal without a character that Lua could read in another way."""
     safe = "".join(
         char if char.isascii() and (char.isalnum() or char in " -_./:,{}[]'") else _escaped(char)
         for char in text

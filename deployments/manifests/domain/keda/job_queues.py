@@ -36,7 +36,9 @@ def triggers(context: ManifestContext, served: ServedRevision) -> list[dict[str,
 
 
 def authentications(context: ManifestContext, served: ServedRevision) -> Iterator[Manifest]:
-    """SQS is read with KEDA's own role, which needs sqs:GetQueueAttributes."""
+    """Return the TriggerAuthentications of a job queue. SQS is read with KEDA's own role, which needs
+    sqs:GetQueueAttributes.
+    """
     for name, queue in served.spec.scaling.job_queues.items():
         spec: dict[str, Any] = {"podIdentity": {"provider": "aws"}}
         if not isinstance(queue, SqsQueue):

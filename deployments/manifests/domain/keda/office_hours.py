@@ -17,7 +17,7 @@ _DAY_MINUTES: Final = 24 * 60
 
 
 def trigger(hours: OfficeHours) -> dict[str, Any]:
-    """Hours that go past midnight end on the day after each of their days."""
+    """Return the trigger for office hours. Hours that go past midnight end on the day after each of their days."""
     days = _weekdays(hours.days)
     last = {(day + 1) % _WEEK for day in days} if hours.end < hours.start else days
     return {
@@ -33,13 +33,13 @@ def trigger(hours: OfficeHours) -> dict[str, Any]:
 
 
 def hours_per_week(hours: OfficeHours) -> Decimal:
-    """In a week without a change to summer time, to the hundredth."""
+    """Return the hours in a week without a change to summer time, rounded to the hundredth."""
     minutes = (_minutes(hours.end) - _minutes(hours.start)) % _DAY_MINUTES
     return (Decimal(minutes * len(_weekdays(hours.days))) / 60).quantize(Decimal("0.01"))
 
 
 def _weekdays(text: str) -> set[int]:
-    """0 is Sunday, and so is 7; a range may go past Saturday."""
+    """Parse days of the week. 0 is Sunday, and so is 7; a range may go past Saturday."""
     if text == "*":
         return set(range(_WEEK))
     days: set[int] = set()

@@ -1,1 +1,1 @@
-"""How pods get the files of their models: downloads, comparison with the record, caches and volumes."""
+"""The ways of model files into pods: downloads, comparison with the record, caches and volumes."""

@@ -24,7 +24,9 @@ _DTYPES: Final = {"original": "auto", "fp16": "half", "bf16": "bfloat16"}
 
 @dataclass(frozen=True, slots=True)
 class ServingFiles:
-    """`prefix` is Triton's repository; `config_name` is empty where config.pbtxt itself is loaded."""
+    """The files of a revision in the bucket. `prefix` is Triton's repository; `config_name` is empty where
+    config.pbtxt itself is loaded.
+    """
 
     prefix: str
     config_name: str = ""
@@ -51,7 +53,9 @@ def plan(
     additional_models: Sequence[AdditionalServingFiles] = (),
     golden: Sequence[WarmUpSample] = (),
 ) -> ServingFiles:
-    """`prefix` is the serving prefix of the version; `golden` are the golden requests of its warm-up."""
+    """Plan the files of a revision. `prefix` is the serving prefix of the version; `golden` are the golden
+    requests of its warm-up.
+    """
     if spec.engine == TRITON_VLLM and spec.llm is not None:
         return _vllm(object_keys.number_prefix(team=team, model=model, number=number), model, spec)
     if spec.engine not in ONNX_ENGINES:
@@ -69,8 +73,9 @@ def _with_settings(
     models: Sequence[tuple[str, str, Signature, Tuning]],
     golden: Sequence[WarmUpSample],
 ) -> ServingFiles:
-    """One name for all models of the process, because Triton takes one. A model with default settings
-    has no configuration of that name, so Triton loads its config.pbtxt.
+    """Return the files with the settings' configurations. All of them have one name in the process, because
+    Triton takes one. A model with default settings has no configuration of that name, so Triton loads its
+    config.pbtxt.
     """
     texts = {
         (root, model): triton_config.render(
@@ -90,7 +95,7 @@ def _with_settings(
 
 
 def _vllm(root: str, model: str, spec: ServingSpec) -> ServingFiles:
-    """A model repository of its own: vLLM's engine arguments are in the version's directory."""
+    """Return a model repository of its own: vLLM's engine arguments are in the version's directory."""
     engine = json.dumps(_engine_of(spec, spec.llm or Llm()), sort_keys=True, indent=2).encode()
     config = triton_config.render_vllm(model=model).encode()
     prefix = f"{root}vllm-{_digest(engine + config)}/"

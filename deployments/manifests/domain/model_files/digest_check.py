@@ -35,7 +35,9 @@ fi
 def container(
     context: ManifestContext, served: ServedRevision, mount: dict[str, Any]
 ) -> dict[str, Any]:
-    """`mount` is the volume that the download filled."""
+    """Return the container that compares the files with the record. `mount` is the volume that the download
+    filled.
+    """
     amounts = {"cpu": "1", "memory": "256Mi"}
     _, scratch, home = pod_template.scratch()
     return {
@@ -58,6 +60,8 @@ def container(
 
 
 def record_of(served: ServedRevision) -> str:
-    """Sorted by path. Empty when nothing is recorded, which the check refuses."""
+    """Return the recorded digests as `sha256sum` writes them, sorted by path. Empty when nothing is recorded,
+    which the check refuses.
+    """
     files = sorted(served.files, key=lambda file: file.path)
     return "".join(f"{file.sha256}  {file.path}\n" for file in files)

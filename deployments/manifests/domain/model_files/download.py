@@ -22,15 +22,18 @@ _MOUNTED = ("pvc://", "oci://")
 
 
 def is_in_pod(served: ServedRevision) -> bool:
-    """False where KServe mounts the models instead, also from its cache on the nodes."""
+    """Return whether the pod itself downloads the models. False where KServe mounts them instead, also from its
+    cache on the nodes.
+    """
     if served.spec.storage.model_cache == "cluster":
         return False
     return not any(uri.startswith(_MOUNTED) for uri, _ in _sources_of(served))
 
 
 def containers(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
-    """Only what the registry holds has a record to compare with; on a shared volume the download
-    compares it, before others see it.
+    """Return the containers that download the models and check their digests. Weights from the hub are not
+    checked, because only the registry's files have recorded digests; on a shared volume the download itself
+    compares them, before others see the files.
     """
     download = _download(context, served)
     if _is_from_hub(served) or _is_shared(served):
@@ -70,7 +73,7 @@ def _is_from_hub(served: ServedRevision) -> bool:
 
 
 def _sources_of(served: ServedRevision) -> list[tuple[str, str]]:
-    """Each source and its path in the pod."""
+    """List each source and its path in the pod."""
     if _loads_weights(served):
         return [(vllm.weights_uri(served, served.spec.llm or Llm()), triton_args.MODELS)]
     return triton_args.sources_of(served)

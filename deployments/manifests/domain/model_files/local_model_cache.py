@@ -18,7 +18,8 @@ _LEAST_MIB = 1
 
 
 def local_model_cache(context: ManifestContext, served: ServedRevision) -> Manifest:
-    """One per source address: a node group refuses two caches of the same source.
+    """Return the cache of a source address. There is one per address: a node group refuses two caches of the
+    same source.
 
     All revisions of a version share it, so it has no revision's labels and outlives each of them.
     """

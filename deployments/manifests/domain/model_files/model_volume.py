@@ -91,7 +91,7 @@ def command() -> list[str]:
 
 
 def args(sources: list[tuple[str, str]]) -> list[str]:
-    """Paths in the directory, which the server mounts at MODELS."""
+    """Return each source and its path in the directory that the server mounts at MODELS."""
     return [
         part
         for uri, path in sources
@@ -100,7 +100,7 @@ def args(sources: list[tuple[str, str]]) -> list[str]:
 
 
 def env(served: ServedRevision, sources: list[tuple[str, str]]) -> list[dict[str, str]]:
-    """External weights have no record to compare with."""
+    """Return the environment of the download. External weights have no record to compare with."""
     values = {VOLUME: MOUNT, COPY: directory_of(served, sources)}
     if served.files or served.spec.llm is None:
         values[digest_check.RECORD] = digest_check.record_of(served)
@@ -114,7 +114,9 @@ def volume(served: ServedRevision, name: str) -> dict[str, Any]:
 
 
 def directory_of(served: ServedRevision, sources: list[tuple[str, str]]) -> str:
-    """The same for all revisions that serve the same models, whatever their settings."""
+    """Return the directory of the models. It is the same for all revisions that serve the same models, whatever
+    their settings.
+    """
     lines = [f"{uri} {path}\n" for uri, path in sources]
     lines += [
         f"{file.sha256} {file.path}\n"
@@ -129,7 +131,7 @@ def _is_settings(path: str) -> bool:
 
 
 def _settings_of(served: ServedRevision, sources: list[tuple[str, str]]) -> str:
-    """Each recorded configuration of the revision with its address in the bucket."""
+    """List each recorded configuration of the revision with its address in the bucket, one a line."""
     roots = {path.removeprefix(triton_args.MODELS).lstrip("/"): uri for uri, path in sources}
     lines = []
     for file in sorted(served.files, key=lambda file: file.path):

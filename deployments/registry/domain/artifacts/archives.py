@@ -43,7 +43,7 @@ _BROKEN: Final = (
 
 
 def kind_of(head: bytes) -> str:
-    """ "zip", "tar" or "gzip" by the first bytes; empty for anything else."""
+    """Return "zip", "tar" or "gzip" by the first bytes. Empty for anything else."""
     if head.startswith(zip_names.MAGIC):
         return "zip"
     if head.startswith(_GZIP):
@@ -52,7 +52,7 @@ def kind_of(head: bytes) -> str:
 
 
 def is_additional(argument: dict[str, Any], artifact: Artifact) -> bool:
-    """A task of the sandbox: whether the one file of the artifact is an archive of files."""
+    """Return whether the one file of the artifact is an archive of files. A task of the sandbox."""
     path = argument["main"]
     kind = kind_of(artifact.read(path, 0, HEAD_BYTES))
     if kind == "gzip":
@@ -72,7 +72,7 @@ def is_additional(argument: dict[str, Any], artifact: Artifact) -> bool:
 
 
 def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
-    """A task of the sandbox: send each file of the archive to the parent.
+    """Send each file of the archive to the parent. A task of the sandbox.
 
     {"main": path} to {"files": count, "ignored": count}. Raises NotServable for links, devices,
     encrypted members, paths that leave the folder and damaged archives: of a zip file, whose directory
@@ -106,7 +106,9 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
 
 
 def _require_safe(name: str, before: int) -> None:
-    """`before`: how many files of the archive came before this one."""
+    """Require a safe path and not too many files. `before` is how many files of the archive came before this
+    one. Raises NotServable.
+    """
     if problem := files.path_problem(name):
         raise NotServable(f"The archive is not safe to unpack: {problem}")
     if before >= files.MAX_FILES:

@@ -22,7 +22,8 @@ _APPLE_DOUBLE: Final = "._"
 
 
 def identity(sha256_by_path: Mapping[str, str]) -> str:
-    """Of one file its own SHA-256; of several the SHA-256 of what `sha256sum` prints for them, by path.
+    """Return the SHA-256 that identifies the files: of one file its own, of several that of what `sha256sum`
+    prints for them, by path.
 
     In the folder: find . -type f -printf '%P\\n' | LC_ALL=C sort | xargs sha256sum | sha256sum
     """
@@ -40,20 +41,20 @@ def is_clutter(path: str) -> bool:
 
 
 def display_name(paths: Sequence[str]) -> str:
-    """The name of the one file, or of the folder that contains all; otherwise their count."""
+    """Return the name of the one file, or of the folder that contains all; otherwise their count."""
     if len(paths) == 1:
         return PurePosixPath(paths[0]).name[:MAX_NAME_LENGTH]
     return (common_folder(paths) or f"{len(paths):,} files")[:MAX_NAME_LENGTH]
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """The top folder that contains all files, without "/"; empty if there is none."""
+    """Return the top folder that contains all files, without "/". Empty if there is none."""
     tops = {path.partition("/")[0] if "/" in path else "" for path in paths}
     return tops.pop() if len(tops) == 1 else ""
 
 
 def without_common_folders(paths: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The folders that contain all files ("" or ending with "/"), and each path by its rest."""
+    """Return the folders that contain all files ("" or ending with "/"), and each path by its rest."""
     prefix = ""
     while top := common_folder([path.removeprefix(prefix) for path in paths]):
         prefix += f"{top}/"
@@ -61,7 +62,7 @@ def without_common_folders(paths: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def path_problem(path: str) -> str:
-    """The problem of a path and its fix; empty if it is accepted."""
+    """Return the problem of a path and its fix. Empty if it is accepted."""
     if not path.strip():
         return "Enter the path of the file, for example 'detector.onnx'."
     if not path.isprintable():
@@ -80,8 +81,8 @@ def path_problem(path: str) -> str:
 
 
 def listing_problem(paths: Sequence[str]) -> str:
-    """The problem of the paths together; empty if there is none. Names that differ only in case
-    cannot be told apart on every disk.
+    """Return the problem of the paths together. Empty if there is none. Names that differ only in case cannot
+    be told apart on every disk.
     """
     if not paths:
         return "An artifact has at least one file."

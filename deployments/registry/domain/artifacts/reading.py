@@ -21,14 +21,16 @@ class Artifact(Protocol):
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Bytes by path."""
+        """The sizes of the files in bytes, by path."""
 
     def read(self, path: str, start: int, count: int) -> bytes:
-        """Raises KeyError for a path that is not in `sizes`."""
+        """Read a range of a file. Raises KeyError for a path that is not in `sizes`."""
 
 
 class RememberingArtifact:
-    """Another artifact, of which the same range is read once. For a few small reads: all of them are kept."""
+    """An artifact that reads the same range of another one only once. For a few small reads: all of them are
+    kept.
+    """
 
     def __init__(self, artifact: Artifact) -> None:
         self.sizes = artifact.sizes
@@ -43,7 +45,8 @@ class RememberingArtifact:
 
 
 class PipedArtifact:
-    """In the sandbox: each read is a line of JSON to the parent, which answers with the bytes.
+    """An artifact as a task in the sandbox reads it: each read is a line of JSON to the parent, which answers
+    with the bytes.
 
     The answer is 8 bytes of length (big-endian) and the bytes. A task that unpacks an archive sends
     lines as well, without an answer: {"begin": path}, {"write": count} and the bytes, {"end": true}.
@@ -67,7 +70,7 @@ class PipedArtifact:
         self._send({"begin": path})
 
     def write(self, chunk: bytes) -> None:
-        """The next bytes of the file that was begun last. At most MAX_READ_BYTES."""
+        """Write the next bytes of the file that was begun last. At most MAX_READ_BYTES."""
         self._send({"write": len(chunk)})
         self._socket.sendall(chunk)
 
@@ -87,7 +90,7 @@ class PipedArtifact:
 
 
 def framed(body: bytes) -> bytes:
-    """An answer as PipedArtifact reads it."""
+    """Return an answer as PipedArtifact reads it."""
     return len(body).to_bytes(_LENGTH_BYTES, "big") + body
 
 
@@ -120,7 +123,7 @@ class _Raw(io.RawIOBase):
 def open_file(
     artifact: Artifact, path: str, *, buffer_bytes: int = _BUFFER_BYTES
 ) -> io.BufferedReader:
-    """A seekable file for libraries such as zipfile. Raises KeyError for an unknown path."""
+    """Return a seekable file for libraries such as zipfile. Raises KeyError for an unknown path."""
     if path not in artifact.sizes:
         raise KeyError(path)
     return io.BufferedReader(_Raw(artifact, path), buffer_bytes)

@@ -37,7 +37,9 @@ _EXPORTED: Final = frozenset({"archive_format", "serialized_exported_program.jso
 
 
 def read(artifact: Artifact, path: str) -> tuple[str, ...]:
-    """Empty for another file, for a damaged archive and where only the first bytes are at hand."""
+    """Read the names in a ZIP archive. Empty for another file, for a damaged archive and where only the first
+    bytes are at hand.
+    """
     if artifact.read(path, 0, len(MAGIC)) != MAGIC:
         return ()
     size = artifact.sizes[path]
@@ -55,7 +57,7 @@ def read(artifact: Artifact, path: str) -> tuple[str, ...]:
 
 
 def kind_of_model(names: Iterable[str]) -> str:
-    """Empty for an archive of files."""
+    """Return the kind of model that the archive with these names is. Empty for an archive of files."""
     names = [name for name in names if not name.endswith("/")]
     lasts = {PurePosixPath(name).name for name in names}
     if "MAR-INF/MANIFEST.json" in names:
@@ -78,7 +80,9 @@ def _kind_of_arrays(names: list[str]) -> str:
 
 
 def _end_record(tail: bytes) -> int:
-    """Its position, or -1. Its comment ends with the file, and may contain the magic number itself."""
+    """Return the position of the end record, or -1. Its comment ends with the file, and may contain the magic
+    number itself.
+    """
     at = tail.rfind(b"PK\x05\x06")
     while at >= 0:
         rest = len(tail) - at - _END.size
@@ -89,7 +93,7 @@ def _end_record(tail: bytes) -> int:
 
 
 def _zip64(artifact: Artifact, path: str, tail: bytes, end: int) -> tuple[int, int]:
-    """Length and offset of the directory of a large archive; zeros if they are not stated."""
+    """Return the length and offset of the directory of a large archive. Zeros if they are not stated."""
     if end < _LOCATOR.size:
         return 0, 0
     magic, _, at, _ = _LOCATOR.unpack_from(tail, end - _LOCATOR.size)

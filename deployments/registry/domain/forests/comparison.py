@@ -20,8 +20,7 @@ _EPSILON: Final = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows, and the answers that a server has to give, as base64 of little-endian 32-bit numbers.
-
+    """Rows of a sample, and the answers that a server has to give, as base64 of little-endian 32-bit numbers.
     `tolerance` is relative; `library` names who answered.
     """
 

@@ -1,4 +1,4 @@
-"""Which rounds of an XGBoost model are served: the rounds that the user's own call predicts with.
+"""The rounds of an XGBoost model that are served: those that the user's own call predicts with.
 
 The wrappers for scikit-learn (XGBClassifier, XGBRegressor, XGBRanker) stop at the attribute `best_iteration`;
 `Booster.predict` uses all rounds unless it is called with a range. A file says which of the two saved it: the
@@ -22,8 +22,8 @@ _CLEAR: Final = "booster.set_attr(best_iteration=None) and save_model"
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """`served` of the `stored` rounds answer a request. `note` explains the choice; `is_doubtful` if another
-    call of the library answers otherwise.
+    """The rounds of a model. `served` of the `stored` rounds answer a request. `note` explains the choice;
+    `is_doubtful` if another call of the library answers otherwise.
     """
 
     stored: int
@@ -39,8 +39,9 @@ class Rounds:
 def choose(
     attributes: Mapping[str, str], *, stored: int, trees_per_round: int, saved_by: str = ""
 ) -> Rounds:
-    """`saved_by` is the class that a registry names, such as xgboost.sklearn.XGBClassifier; empty if nothing
-    but the file says it. Raises NotServable for attributes that the library refuses.
+    """Choose the rounds to serve. `saved_by` is the class that a registry names, such as
+    xgboost.sklearn.XGBClassifier; empty if nothing but the file says it. Raises NotServable for attributes
+    that the library refuses.
     """
     best = _find_best_round(attributes, stored, trees_per_round)
     if best is None or best == stored:

@@ -1,4 +1,4 @@
-"""What is read from a file of trees, and how Triton's FIL backend serves it.
+"""The facts that are read from a file of trees, and how Triton's FIL backend serves it.
 
 Facts of the backend: triton-inference-server/fil_backend, docs/model_config.md and src/shared_state.h.
 Its one input and one output have fixed names and 32-bit floats. Release 25.09 renamed `output_class` to
@@ -28,8 +28,9 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ForestFacts:
-    """`outputs` is the number of scores of a row: the classes, or 1 for two classes and for a number.
-    `runtime` is the version of Treelite that scored rows. `class_names` is empty where the file holds none.
+    """The facts of a forest. `outputs` is the number of scores of a row: the classes, or 1 for two classes and
+    for a number. `runtime` is the version of Treelite that scored rows. `class_names` is empty where the
+    file holds none.
     """
 
     features: int
@@ -60,8 +61,9 @@ def signature_of(
 
 
 def _backend(forest: ForestFacts, kind: str) -> Backend:
-    """Several classes are answered with the probability of each. A model with one output is not named a
-    classifier, because the backend would then answer two classes with 0 or 1, not with a probability.
+    """Return the backend of a forest. Several classes are answered with the probability of each. A model with
+    one output is not named a classifier, because the backend would then answer two classes with 0 or 1, not
+    with a probability.
     """
     has_classes = "true" if forest.outputs > 1 else "false"
     parameters = {

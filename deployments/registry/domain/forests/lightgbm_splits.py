@@ -35,7 +35,9 @@ _ZERO_FIX: Final = (
 
 
 def check(path: str) -> None:
-    """Raises NotServable for splits that Treelite, and so Triton's FIL backend, answers otherwise."""
+    """Check the splits of a file. Raises NotServable for those that Treelite, and so Triton's FIL backend,
+    answers otherwise.
+    """
     counts: dict[int, int] = defaultdict(int)
     for line in _lines(path, "decision_type="):
         for kind in _integers(line):
@@ -102,7 +104,7 @@ def describe_categories(path: str) -> str:
 
 
 def _thresholds(path: str) -> dict[int, list[float]]:
-    """Numeric thresholds by feature."""
+    """Return the numeric thresholds by feature."""
     found: dict[int, list[float]] = defaultdict(list)
     triples = zip(
         _lines(path, "split_feature="),
@@ -137,7 +139,7 @@ def _is_rounded(values: Sequence[float], width: float) -> bool:
 
 
 def _read_widths(path: str) -> dict[int, float]:
-    """Ranges of the training data by feature, divided by the number of bins."""
+    """Return the ranges of the training data by feature, divided by the number of bins."""
     widths = {}
     for number, text in enumerate(next(iter(_lines(path, "feature_infos=")), "").split()):
         first, _, last = text.strip("[]").partition(":")
@@ -154,7 +156,7 @@ def _lines(path: str, start: str) -> Iterator[str]:
 
 
 def _integers(line: str) -> list[int]:
-    """Raises NotServable."""
+    """Parse the integers of a line. Raises NotServable."""
     try:
         return [int(value) for value in line.split()]
     except ValueError:

@@ -29,8 +29,8 @@ _REFUSED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OwnLibrary:
-    """`predict` takes 32-bit rows and returns a row of 64-bit scores for each. `cut` is the model of XGBoost
-    with the served rounds alone, None if all are served.
+    """A model that the user's own library loaded. `predict` takes 32-bit rows and returns a row of 64-bit
+    scores for each. `cut` is the model of XGBoost with the served rounds alone, None if all are served.
     """
 
     name: str
@@ -41,7 +41,7 @@ class OwnLibrary:
 
 
 def open_xgboost(path: str, *, saved_by: str) -> OwnLibrary:
-    """Raises NotServable for what XGBoost does not load, or does not predict with."""
+    """Load a model with XGBoost. Raises NotServable for what XGBoost does not load, or does not predict with."""
     import xgboost  # noqa: PLC0415  see above
 
     name = f"XGBoost {xgboost.__version__}"
@@ -80,7 +80,9 @@ def open_xgboost(path: str, *, saved_by: str) -> OwnLibrary:
 
 
 def open_lightgbm(path: str) -> OwnLibrary:
-    """Raises NotServable for what LightGBM does not load, and OSError where its own libraries are missing."""
+    """Load a model with LightGBM. Raises NotServable for what LightGBM does not load, and OSError where its own
+    libraries are missing.
+    """
     import lightgbm  # noqa: PLC0415  see above
 
     name = f"LightGBM {lightgbm.__version__}"

@@ -35,8 +35,8 @@ _LIGHTGBM_NOTES: Final = (
 
 
 def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
-    """`path`, `format` and `logged_as` (the class that a registry names, or empty) to what conclude takes.
-    Raises NotServable.
+    """Read a forest in the sandbox: `path`, `format` and `logged_as` (the class that a registry names, or
+    empty) to what conclude takes. Raises NotServable.
     """
     path, kind = argument["path"], argument["format"]
     if kind == LIGHTGBM:
@@ -120,7 +120,7 @@ def make_result(
 
 
 def _open_library(path: str, kind: str, logged_as: str) -> OwnLibrary | str:
-    """The library that trained the model, or why there is none here. Raises NotServable."""
+    """Return the library that trained the model, or why there is none here. Raises NotServable."""
     if kind != LIGHTGBM:
         return own_library.open_xgboost(path, saved_by=logged_as)
     try:
@@ -137,7 +137,7 @@ def _predict(model: Any, rows: Any) -> Any:
 
 
 def facts_of(model: Any) -> ForestFacts:
-    """Of a model that Treelite loaded. Raises NotServable."""
+    """Read the facts of a model that Treelite loaded. Raises NotServable."""
     header = model.get_header_accessor()
     targets = int(header.get_field("num_target")[0])
     classes = [int(count) for count in header.get_field("num_class")]
@@ -200,7 +200,7 @@ def _load(path: str, kind: str) -> Any:
 
 
 def _checkpoint(path: str) -> Any:
-    """Its nodes are taken as they are stored, so each tree is checked to be one."""
+    """Load a checkpoint of Treelite. Its nodes are taken as they are stored, so each tree is checked to be one."""
     model = treelite.Model.deserialize(path)
     for number in range(model.num_tree):
         _require_tree(model.get_tree_accessor(number))
@@ -208,7 +208,9 @@ def _checkpoint(path: str) -> Any:
 
 
 def _require_tree(tree: Any) -> None:
-    """A child that is its own ancestor, or outside the tree, would hold or crash a server."""
+    """Require that the nodes are a tree. A child that is its own ancestor, or outside the tree, would hold or
+    crash a server. Raises NotServable.
+    """
     left, right = tree.get_field("cleft"), tree.get_field("cright")
     count = int(tree.get_field("num_nodes")[0])
     parents = np.flatnonzero(left >= 0)
@@ -225,7 +227,7 @@ def _require_tree(tree: Any) -> None:
 
 
 def describe_refusal(message: str) -> str:
-    """Treelite's first line, without the time and the place in its own source, where it says more than
+    """Return Treelite's first line, without the time and the place in its own source, where it says more than
     that parsing ended.
     """
     first = message.partition("\n")[0].rpartition(": ")[2].strip().rstrip(".")[:200]

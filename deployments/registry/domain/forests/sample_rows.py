@@ -26,7 +26,7 @@ _NO_CATEGORY: Final = -1.0
 
 
 def make_rows(model: Any, *, has_missing: bool = True) -> Any:
-    """32-bit rows for a model of Treelite, the same for the same model. Without `has_missing`, none of the
+    """Make 32-bit rows for a model of Treelite, the same for the same model. Without `has_missing`, none of the
     values is NaN.
     """
     features = model.num_feature
@@ -54,7 +54,7 @@ def make_rows(model: Any, *, has_missing: bool = True) -> Any:
 
 
 def _find_values(model: Any, generator: np.random.Generator) -> dict[int, Any]:
-    """Finite 32-bit values by feature: thresholds with their neighbours, categories with unknown ones."""
+    """Return finite 32-bit values by feature: thresholds with their neighbours, categories with unknown ones."""
     found: dict[int, list[Any]] = defaultdict(list)
     for number in range(model.num_tree):
         tree = model.get_tree_accessor(number)

@@ -58,7 +58,7 @@ _LEAF: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """`values` has a row for each node: the share of each class, or one number."""
+    """A tree of scikit-learn. `values` has a row for each node: the share of each class, or one number."""
 
     left: Any
     right: Any
@@ -69,8 +69,8 @@ class _Tree:
 
 
 def read(argument: dict[str, Any], _: Artifact) -> dict[str, Any]:
-    """`path` of the pickle to ForestFacts as JSON, with the checkpoint (compressed, in base64) and the name
-    of the estimator. Raises NotServable.
+    """Read a pickle in the sandbox: its `path` to ForestFacts as JSON, with the checkpoint (compressed, in
+    base64) and the name of the estimator. Raises NotServable.
     """
     reading = opening.read_pickle(argument["path"])
     forest = reading.value
@@ -155,7 +155,7 @@ def _tree(tree: Made, classes: int) -> _Tree:
 
 
 def _rounded_down(thresholds: Any) -> Any:
-    """The largest 32-bit number up to each of the 64-bit ones."""
+    """Return the largest 32-bit number up to each of the 64-bit ones."""
     with np.errstate(over="ignore"):
         nearest = thresholds.astype(np.float32)
     below = np.nextafter(nearest, np.float32(-np.inf))

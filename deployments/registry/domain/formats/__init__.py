@@ -1,1 +1,1 @@
-"""One module for each format of models: how it is detected, read and served."""
+"""Formats of models, one module for each: how it is detected, read and served."""

@@ -1,6 +1,5 @@
-"""All formats, in the order in which they are tried, and the detection of an artifact's.
-
-The content decides, never the name alone.
+"""The formats, in the order in which they are tried, and the detection of an artifact's. The content decides,
+never the name alone.
 """
 
 from __future__ import annotations
@@ -87,13 +86,13 @@ _BY_KEY: Final = {kind.key: kind for kind in FORMATS}
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """`main` is the path of the main file; empty for the whole artifact."""
+    """The detected format of an artifact. `main` is the path of the main file; empty for the whole artifact."""
 
     format: Format
     main: str
 
     def describe_refusal(self, name: str) -> str:
-        """Why the artifact of this name is not accepted, with the fix."""
+        """Say why the artifact of this name is not accepted, with the fix."""
         subject = name
         if self.format.is_about_one_file and PurePosixPath(self.main).name != name:
             subject = f"{printable(self.main)} in {name}"
@@ -102,7 +101,9 @@ class Detected:
 
 
 def detect(artifact: Artifact) -> Detected:
-    """Reads the first HEAD_BYTES bytes of a few files, each once for all formats."""
+    """Detect the format of an artifact. Reads the first HEAD_BYTES bytes of a few files, each once for all
+    formats.
+    """
     remembering = RememberingArtifact(artifact)
     for kind in FORMATS:
         main = kind.detect(remembering)
@@ -112,17 +113,17 @@ def detect(artifact: Artifact) -> Detected:
 
 
 def by_key(key: str) -> Format:
-    """Raises KeyError."""
+    """Return the format with the key. Raises KeyError."""
     return _BY_KEY[key]
 
 
 def describe(key: str) -> str:
-    """The name of the format in the column `format`; empty before it was detected."""
+    """Return the name of the format in the column `format`. Empty before it was detected."""
     return _BY_KEY[key].name if key else ""
 
 
 def engines_of(key: str) -> tuple[str, ...]:
-    """The engines that load a version of the format; those of Triton before it was detected."""
+    """Return the engines that load a version of the format; those of Triton before it was detected."""
     return _BY_KEY[key].engines if key in _BY_KEY else ONNX_ENGINES
 
 
@@ -136,13 +137,13 @@ def is_declared(key: str) -> bool:
 
 
 def servable_names() -> list[str]:
-    """Names of the formats that can become ready; others are refused or quarantined."""
+    """Return the names of the formats that can become ready; others are refused or quarantined."""
     readable = (kind for kind in FORMATS if kind.reading is not None or kind is onnx.ONNX)
     return [kind.listed_as or kind.name for kind in readable if kind.is_accepted]
 
 
 def name_problem(path: str) -> str:
-    """The problem of a file name when the first bytes are missing; empty if it is accepted."""
+    """Return the problem of a file name when the first bytes are missing. Empty if it is accepted."""
     endings = [ending for kind in FORMATS if kind.is_accepted for ending in kind.endings]
     if path.lower().endswith(tuple(endings)):
         return ""

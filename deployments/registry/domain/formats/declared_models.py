@@ -1,4 +1,4 @@
-"""What formats have in common whose inputs and outputs the uploader declares."""
+"""The common part of formats whose inputs and outputs the uploader declares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def inspection(
     facts: Mapping[str, Any],
     details: Mapping[str, str],
 ) -> Inspection:
-    """Of one file. The declared tensors are the signature; rows are combined only where that is declared.
+    """Describe one file. The declared tensors are the signature; rows are combined only where that is declared.
 
     Raises NeedsDeclaration.
     """
@@ -60,7 +60,7 @@ def inspection(
 
 
 def require(context: Context, what: str) -> None:
-    """Raises NeedsDeclaration where nothing is declared; `what` is what the file says."""
+    """Require declared inputs and outputs. Raises NeedsDeclaration without them; `what` is what the file says."""
     if not context.inputs or not context.outputs:
         raise NeedsDeclaration(
             f"{what} Declare inputs and outputs with type and dimensions, and it is verified again."

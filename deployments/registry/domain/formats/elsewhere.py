@@ -34,7 +34,9 @@ def _is_core_ml(head: bytes, name: str) -> bool:
 
 
 def _core_ml_folder(artifact: Artifact) -> str | None:
-    """A package (.mlpackage), a compiled model (.mlmodelc) or a folder around one, without another graph."""
+    """Detect a Core ML package (.mlpackage), a compiled model (.mlmodelc) or a folder around one, without
+    another graph.
+    """
     if len(artifact.sizes) == 1 or onnx.graphs_of(artifact):
         return None
     for path in sorted(artifact.sizes):
@@ -54,7 +56,7 @@ def _is_catboost(head: bytes, _: str) -> bool:
 
 
 def _has_gguf(artifact: Artifact) -> str | None:
-    """One file, or one of a folder, such as of a repository with several quantisations."""
+    """Detect a file in GGUF, alone or in a folder, such as of a repository with several quantisations."""
     names = list(artifact.sizes)
     if len(names) > 1:
         names = [path for path in names if path.lower().endswith(".gguf")][:1]
@@ -62,7 +64,7 @@ def _has_gguf(artifact: Artifact) -> str | None:
 
 
 def _folder_with(*names: str) -> Callable[[Artifact], str | None]:
-    """Detects a folder that has a file of one of the names at its top."""
+    """Return a detector of folders that have a file of one of the names at their top."""
 
     def detect(artifact: Artifact) -> str | None:
         tops = _at_top(artifact)
@@ -83,7 +85,7 @@ def _several_graphs(artifact: Artifact) -> str | None:
 
 
 def _at_top(artifact: Artifact) -> dict[str, str]:
-    """Paths by name, of the files in the folder that contains all."""
+    """Return paths by name, of the files in the folder that contains all."""
     depth = min(path.count("/") for path in artifact.sizes)
     if len(artifact.sizes) == 1:
         return {}

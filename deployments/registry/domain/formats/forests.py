@@ -52,8 +52,8 @@ def conclude_converted(facts: Mapping[str, Any], context: Context) -> Inspection
 
 
 def _conclude(key: str, facts: Mapping[str, Any], context: Context) -> Inspection:
-    """`facts` are those of deployments.registry.domain.forests.reading:read. A `checkpoint` among them is
-    served instead of the file.
+    """Describe a forest. `facts` are those of deployments.registry.domain.forests.reading:read. A `checkpoint`
+    among them is served instead of the file.
     """
     forest = forest_facts.from_json(facts["forest"])
     body = _unpack(facts["checkpoint"])
@@ -178,7 +178,7 @@ def _is_old_binary(head: bytes) -> bool:
 
 
 def _read_text(content: bytes) -> tuple[bytes, bytes]:
-    """A text after its length as a 64-bit number, and what follows. Empty for a longer one."""
+    """Return a text after its length as a 64-bit number, and what follows. Empty for a longer one."""
     length = int.from_bytes(content[:8], "little")
     if not 0 < length <= _LONGEST_NAME or len(content) < 8 + length:
         return b"", b""

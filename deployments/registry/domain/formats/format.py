@@ -1,4 +1,4 @@
-"""What the portal knows of a format of models."""
+"""The definition of a format of models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reading is completed with: the path that the detection gave, and what was declared."""
+    """The data that complete a reading: the path that the detection gave, and what was declared."""
 
     model: str
     main: str
@@ -33,7 +33,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was read from an artifact.
+    """The data that were read from an artifact.
 
     `details` are the lines of the checklist by step: "Inputs and outputs", "Runtime", "Batching" and
     "GPU memory". `layout` maps each path of the serving repository to a path of the artifact, and
@@ -53,7 +53,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the sandbox reads an artifact, and what follows from it.
+    """The way in which the sandbox reads an artifact, and what follows from it.
 
     `task` is "module:function", from {"main", "format", "model"} (and "path", the main file on disk,
     with `is_read_locally`) and the artifact to facts in JSON. `conclude` makes an Inspection of them.
@@ -66,7 +66,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`key` is the column `format` of a version, `name` what people call it.
+    """A format of models. `key` is the column `format` of a version, `name` what people call it.
 
     `detect` gives the path of the main file ("" for the whole artifact), or None for another format.
     `listed_as` names it among the formats that can be served, where only some of its files can.
@@ -102,7 +102,7 @@ class Format:
 
     @property
     def can_be_released(self) -> bool:
-        """False for code that no engine serves, whoever releases it."""
+        """Whether a release can admit the format. False for code that no engine serves, whoever releases it."""
         return self.reading is not None or not self.has_code
 
     @property
@@ -116,7 +116,7 @@ def head_of(artifact: Artifact, path: str) -> bytes:
 
 
 def single_file(matches: Callable[[bytes, str], bool]) -> Callable[[Artifact], str | None]:
-    """Detects artifacts of one file by its first HEAD_BYTES bytes and its name in lower case."""
+    """Return a detector of artifacts of one file, by its first HEAD_BYTES bytes and its name in lower case."""
 
     def detect(artifact: Artifact) -> str | None:
         if len(artifact.sizes) != 1:
@@ -129,7 +129,7 @@ def single_file(matches: Callable[[bytes, str], bool]) -> Callable[[Artifact], s
 
 
 def zip_of(*kinds: str) -> Callable[[Artifact], str | None]:
-    """Detects artifacts of one zip archive whose members make it a model of one of these kinds."""
+    """Return a detector of artifacts of one zip archive whose members make it a model of one of these kinds."""
 
     def detect(artifact: Artifact) -> str | None:
         paths = tuple(artifact.sizes)

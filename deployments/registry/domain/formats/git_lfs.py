@@ -35,7 +35,9 @@ def _is_needed(path: str) -> bool:
 
 
 def _has_weights_of_a_hub(artifact: Artifact) -> bool:
-    """Some files of weights are no pointers: the reading of such a folder knows which others it needs."""
+    """Return whether some weights of a Hugging Face folder are no pointers: the reading of such a folder knows
+    which others it needs.
+    """
     prefix = hugging_face.folder_of_config(artifact)
     return prefix is not None and any(
         size >= lfs_pointers.MAX_BYTES and PurePosixPath(path).parent == PurePosixPath(prefix)

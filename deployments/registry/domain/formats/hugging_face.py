@@ -31,7 +31,7 @@ _RANK: Final = re.compile(r"rank\d+\.safetensors")
 
 
 def folder_of_config(artifact: Artifact) -> str | None:
-    """The top folder, with "/", if it has config.json beside files of weights."""
+    """Return the top folder, with "/", if it has config.json beside files of weights."""
     top = files.common_folder(artifact.sizes)
     prefix = f"{top}/" if top else ""
     return prefix if f"{prefix}{CONFIG}" in artifact.sizes else None

@@ -25,24 +25,26 @@ def may_be_onnx(head: bytes) -> bool:
 
 
 def _local_path(path: str, main: str) -> str:
-    """ONNX Runtime selects the reader by extension, and has another one for .ort."""
+    """Return the path of the copy on disk. ONNX Runtime selects the reader by extension, and has another one
+    for .ort.
+    """
     is_named_otherwise = path == main and not path.lower().endswith(".onnx")
     return f"{path}.onnx" if is_named_otherwise else path
 
 
 def folder_of(main: str) -> str:
-    """The folder of the graph's file, with "/"; empty at the top."""
+    """Return the folder of the graph's file, with "/". Empty at the top."""
     return f"{main.rpartition('/')[0]}/" if "/" in main else ""
 
 
 def graphs_of(artifact: Artifact) -> list[str]:
-    """Paths of files that are named as ONNX."""
+    """Return paths of files that are named as ONNX."""
     paths = (path for path in artifact.sizes if not files.is_clutter(path))
     return [path for path in paths if path.lower().endswith(".onnx")]
 
 
 def _detect(artifact: Artifact) -> str | None:
-    """One file, or a folder with one graph beside the files of its weights."""
+    """Detect one file, or a folder with one graph beside the files of its weights."""
     if len(artifact.sizes) == 1:
         path = next(iter(artifact.sizes))
         return path if may_be_onnx(head_of(artifact, path)) else None

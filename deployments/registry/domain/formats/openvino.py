@@ -31,7 +31,7 @@ _NET: Final = re.compile(
 def inspection(
     signature: Signature, weights: int, details: Mapping[str, str], layout: Mapping[str, str]
 ) -> Inspection:
-    """Of a model that the OpenVINO backend serves: no memory of a GPU is used."""
+    """Describe a model that the OpenVINO backend serves: no memory of a GPU is used."""
     estimate = VramEstimate(weights_mib=0, activations_mib=0, spread_mib=0, runtime_mib=0)
     lines = {
         **details,
@@ -44,7 +44,7 @@ def inspection(
 
 
 def _detect(artifact: Artifact) -> str | None:
-    """The one XML of the artifact, if it is a model; whether its weights are there is read later."""
+    """Detect the one XML of the artifact, if it is a model. Whether its weights are there is read later."""
     graphs = [path for path in artifact.sizes if path.lower().endswith(".xml")]
     paths = graphs or (list(artifact.sizes) if len(artifact.sizes) == 1 else [])
     if len(paths) != 1:

@@ -17,7 +17,9 @@ _NAMES: Final = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt", "
 
 
 def _is_pickle(head: bytes, name: str) -> bool:
-    """Protocol 2 and later have a marker; older ones are plain text, so the name decides."""
+    """Return whether the file is a pickle. Protocol 2 and later have a marker; older ones are plain text, so
+    the name decides.
+    """
     if len(head) >= 2 and head[0] == _PROTO and head[1] <= _HIGHEST_PROTOCOL:
         return True
     return name.endswith(_NAMES) and not may_be_onnx(head)

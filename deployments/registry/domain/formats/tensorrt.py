@@ -32,7 +32,9 @@ _MAX_METADATA_BYTES: Final = 2**20
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """The task of the sandbox: {"main"} to TensorRT's version (empty if unknown) and the size. Raises NotServable."""
+    """Read a plan in the sandbox: {"main"} to TensorRT's version (empty if unknown) and the size. Raises
+    NotServable.
+    """
     main = str(argument["main"])
     header = artifact.read(main, 0, _HEADER_BYTES)
     if len(header) < _HEADER_BYTES:
@@ -66,7 +68,9 @@ def _conclude(facts: Mapping[str, Any], context: Context) -> Inspection:
 
 
 def _has_metadata(artifact: Artifact) -> str | None:
-    """Ultralytics writes the length of a JSON object (4 bytes) and the object before the plan."""
+    """Return whether metadata precedes the plan: Ultralytics writes the length of a JSON object (4 bytes) and
+    the object before it.
+    """
     if len(artifact.sizes) != 1:
         return None
     path = next(iter(artifact.sizes))

@@ -22,7 +22,9 @@ _ADVICE: Final = (
 
 
 def _ranks(ending: str, key: bytes) -> Callable[[Artifact], str | None]:
-    """Detects a folder with rank0, rank1 … beside a config.json that has the key among its first bytes."""
+    """Return a detector of folders with rank0, rank1 … beside a config.json that has the key among its first
+    bytes.
+    """
     name = re.compile(rf"rank\d+\.{ending}")
 
     def detect(artifact: Artifact) -> str | None:

@@ -64,7 +64,7 @@ def _conclude(facts: Mapping[str, Any], context: Context) -> Inspection:
 
 
 def _check_names(inputs: Sequence[Tensor], names: Sequence[str]) -> None:
-    """Either all are arguments of forward, or all have the form INPUT__0."""
+    """Check the names of inputs: either all are arguments of forward, or all have the form INPUT__0."""
     declared = [tensor.name for tensor in inputs]
     if len(declared) != len(names):
         raise NeedsDeclaration(

@@ -53,7 +53,9 @@ def _conclude(facts: Mapping[str, Any], context: Context) -> Inspection:
 
 
 def _with_facts(signature: Signature, models: Sequence[Mapping[str, Any]]) -> Signature:
-    """FURTHER_MODELS and the batching are shown, and checked before a deployment."""
+    """Add the facts to the signature. FURTHER_MODELS and the batching are shown, and checked before a
+    deployment.
+    """
     batching = (
         f"up to {signature.max_batch_size}, as config.pbtxt states"
         if signature.is_batched

@@ -22,12 +22,14 @@ _TAR_MEMBERS: Final = frozenset({"sys_info", "pickle", "storages", "tensors"})
 
 
 def _is_legacy_torch(head: bytes, _: str) -> bool:
-    """A protocol of 4 or more puts a frame between the two."""
+    """Return whether the file is in PyTorch's legacy format: a pickle of PyTorch's magic number. A protocol of
+    4 or more puts a frame between the two.
+    """
     return bool(head) and head[0] == _PICKLE_PROTO and _TORCH_MAGIC in head[:32]
 
 
 def _legacy_tar(artifact: Artifact) -> str | None:
-    """The members of the tar file, which was unpacked."""
+    """Return the members of the tar file, which was unpacked."""
     names = {PurePosixPath(path).name for path in artifact.sizes}
     return "" if names == _TAR_MEMBERS else None
 

@@ -37,8 +37,8 @@ _MAX_CACHED: Final = 2**27
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """`cached_vectors` of `head_size` for each KV head, cached layer and token: a key and a value, or one
-    compressed vector. 0 means not known.
+    """The sizes of a model's attention and KV cache: `cached_vectors` of `head_size` for each KV head, cached
+    layer and token are a key and a value, or one compressed vector. 0 means not known.
     """
 
     layers: int
@@ -50,7 +50,7 @@ class AttentionShape:
 
 
 def read(text: TextConfig, architecture: str, path: str) -> AttentionShape:
-    """Raises NotServable for values that no model has."""
+    """Read the sizes of the attention. Raises NotServable for values that no model has."""
     layers, heads = (read_number(text, names, path) for names in (_LAYERS, _HEADS))
     kv_heads, head_size, vectors = _cache(text, heads, path)
     cached_layers = _cached_layers(text, architecture, layers, path)
@@ -71,7 +71,7 @@ def read(text: TextConfig, architecture: str, path: str) -> AttentionShape:
 
 
 def read_number(text: TextConfig, names: Iterable[str], path: str) -> int:
-    """The first stated number of the names; 0 if none is stated. Raises NotServable for another value."""
+    """Return the first stated number of the names. 0 if none is stated. Raises NotServable for another value."""
     for name in names:
         value = text.get(name)
         if value is None:
@@ -86,7 +86,7 @@ def read_number(text: TextConfig, names: Iterable[str], path: str) -> int:
 
 
 def _cache(text: TextConfig, heads: int, path: str) -> tuple[int, int, int]:
-    """KV heads, the size of a vector, and how many vectors each head caches."""
+    """Return the KV heads, the size of a vector, and how many vectors each head caches."""
     latent = read_number(text, ("kv_lora_rank",), path)
     is_unknown_type = known_models.config_class(text.model_type) is None
     if latent and (is_unknown_type or known_models.has_latent_attention(text.model_type)):
@@ -104,7 +104,7 @@ def _cache(text: TextConfig, heads: int, path: str) -> tuple[int, int, int]:
 
 
 def _cached_layers(text: TextConfig, architecture: str, layers: int, path: str) -> int:
-    """Layers with attention; 0 if unknown, or none has it."""
+    """Return the number of layers with attention. 0 if unknown, or none has it."""
     kind = known_models.kind_of(architecture)
     if kind == known_models.ATTENTION_FREE:
         return 0
@@ -121,7 +121,7 @@ def _cached_layers(text: TextConfig, architecture: str, layers: int, path: str) 
 
 
 def _listed_layers(text: TextConfig) -> int | None:
-    """Layers with attention, where each layer is named. None if they are not listed."""
+    """Return the number of layers with attention, where each layer is named. None if they are not listed."""
     for name in _LAYER_TYPES:
         if isinstance(types := text.get(name), list) and types:
             return sum(_is_attention(kind) for kind in types)

@@ -38,8 +38,9 @@ _MAX_ARCHITECTURES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """`engines` serve the architecture. `context_length` 0 means not stated. `needs_code`: config.json names code;
-    `is_class_known`: Transformers or vLLM have the class of the configuration, so that it is read without that code.
+    """The config.json of a model. `engines` serve the architecture. `context_length` 0 means not stated.
+    `needs_code`: config.json names code; `is_class_known`: Transformers or vLLM have the class of the
+    configuration, so that it is read without that code.
     """
 
     architecture: str
@@ -54,7 +55,7 @@ class ModelConfig:
 
 
 def read(artifact: Artifact, path: str) -> ModelConfig:
-    """Raises NotServable."""
+    """Read the config.json of a model. Raises NotServable."""
     data = read_object(artifact, path)
     architecture = _architecture(data, path)
     text = text_config.find(data, architecture)
@@ -73,7 +74,7 @@ def read(artifact: Artifact, path: str) -> ModelConfig:
 
 
 def read_object(artifact: Artifact, path: str) -> dict[str, Any]:
-    """A small JSON object. Raises NotServable."""
+    """Return a small JSON object. Raises NotServable."""
     size = artifact.sizes[path]
     if size > MAX_BYTES:
         raise NotServable(f"{path} has {size:,} bytes; the limit is {MAX_BYTES:,}.")
@@ -91,13 +92,13 @@ def read_object(artifact: Artifact, path: str) -> dict[str, Any]:
 
 
 def _beside(artifact: Artifact, path: str) -> Mapping[str, Any]:
-    """ModelOpt's file, which vLLM reads where config.json states no quantization."""
+    """Return ModelOpt's file, which vLLM reads where config.json states no quantization."""
     beside = path.removesuffix("config.json") + quantization.MODELOPT_FILE
     return read_object(artifact, beside) if beside in artifact.sizes else {}
 
 
 def _architecture(data: Mapping[str, Any], path: str) -> str:
-    """The first one that an engine serves, as engines choose."""
+    """Return the first stated architecture that an engine serves, as engines choose."""
     stated = data.get("architectures")
     names = [name for name in stated if isinstance(name, str)] if isinstance(stated, list) else []
     if not names:
@@ -124,7 +125,7 @@ def _architecture(data: Mapping[str, Any], path: str) -> str:
 
 
 def _context(text: TextConfig, path: str) -> int:
-    """The smallest stated length; YaRN and its kind extend it by a factor."""
+    """Return the smallest stated length; YaRN and its kind extend it by a factor."""
     names = [name for name in _CONTEXTS if text.get(name) is not None]
     stated = [attention.read_number(text, (name,), path) for name in names]
     length = min((value for value in stated if value), default=0)

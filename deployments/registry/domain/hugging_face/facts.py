@@ -1,4 +1,4 @@
-"""What is read from a folder of Hugging Face, and how it is stored with a version."""
+"""The facts that are read from a folder of Hugging Face, and how they are stored with a version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _PRECISIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelFacts:
-    """`loaded_bytes` are the weights in the memory of a GPU: numbers with 32 and 64 bits are loaded with 16.
+    """The facts of a language model. `loaded_bytes` are the weights in the memory of a GPU: numbers with 32 and
+    64 bits are loaded with 16.
 
     `engines` serve the architecture. `cached_layers` have a KV cache; 0 means that its size is not known.
     `served` are the files that a server needs, `unused` the others.
@@ -60,7 +61,7 @@ class LanguageModelFacts:
         return asdict(self)
 
     def stored(self) -> dict[str, Any]:
-        """Without the lists of files, which the version has as rows."""
+        """Return the facts to store, without the lists of files, which the version has as rows."""
         facts = asdict(self)
         return {name: facts[name] for name in facts if name not in ("served", "unused")}
 
@@ -71,7 +72,7 @@ def from_json(data: Mapping[str, Any]) -> LanguageModelFacts:
 
 
 def precision_of(config: ModelConfig, bytes_by_dtype: Mapping[str, int]) -> str:
-    """The precision that most bytes have; empty for packed formats."""
+    """Return the precision that most bytes have. Empty for packed formats."""
     if config.quantization.integer_bits == 4:
         return "int4"
     most = max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype])

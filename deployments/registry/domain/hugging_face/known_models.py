@@ -29,8 +29,9 @@ _VLLM_ENGINES: Final = (KSERVE_VLLM, LLM_SERVICE)
 
 @dataclass(frozen=True, slots=True)
 class ConfigClass:
-    """`text` is the path of the language part, of the type `text_type` by default. `defaults` hold for what
-    config.json leaves out; `names` maps a canonical name to the one that the class stores it by.
+    """A class of configurations. `text` is the path of the language part, of the type `text_type` by default.
+    `defaults` hold for what config.json leaves out; `names` maps a canonical name to the one that the class
+    stores it by.
     """
 
     text: tuple[str, ...] = ()
@@ -46,13 +47,13 @@ def _table() -> Mapping[str, Any]:
 
 
 def sources() -> Mapping[str, str]:
-    """The releases that the table was generated from, by package."""
+    """Return the releases that the table was generated from, by package."""
     stated: Mapping[str, str] = _table()["sources"]
     return stated
 
 
 def engines_of(architecture: str) -> tuple[str, ...]:
-    """The engines whose registry has the architecture; empty if none has.
+    """Return the engines whose registry has the architecture. Empty if none has.
 
     TensorRT-LLM publishes no registry, so it counts for every architecture that another engine serves.
     """
@@ -73,7 +74,7 @@ def is_of_other_task(architecture: str) -> bool:
 
 
 def kind_of(architecture: str) -> str:
-    """HYBRID or ATTENTION_FREE if some or all layers have no KV cache; otherwise empty."""
+    """Return HYBRID or ATTENTION_FREE if some or all layers have no KV cache; otherwise empty."""
     return str(_table()["kinds"].get(architecture, ""))
 
 
@@ -83,7 +84,7 @@ def has_latent_attention(model_type: str) -> bool:
 
 
 def type_of(architecture: str) -> str:
-    """The type of a model whose config.json states none; empty if unknown."""
+    """Return the type of a model whose config.json states none. Empty if unknown."""
     return str(_table()["types_of_architectures"].get(architecture, ""))
 
 

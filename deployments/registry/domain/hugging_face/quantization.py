@@ -45,7 +45,9 @@ _MAX_BITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Weights with the same number of bits; `size` share a scale, 0 if not stated. Floating-point formats are `is_float`."""
+    """A group of weights with the same number of bits; `size` share a scale, 0 if not stated. Floating-point
+    formats are `is_float`.
+    """
 
     bits: int
     size: int = 0
@@ -54,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """`method` is empty without one."""
+    """The quantization of the weights. `method` is empty without one."""
 
     method: str = ""
     groups: tuple[Group, ...] = ()
@@ -67,7 +69,9 @@ class Quantization:
 
 
 def read(config: Mapping[str, Any], modelopt: Mapping[str, Any]) -> Quantization:
-    """`config` is config.json with its language part; `modelopt` is ModelOpt's own file, or empty."""
+    """Read the quantization. `config` is config.json with its language part; `modelopt` is ModelOpt's own file,
+    or empty.
+    """
     stated = config.get("quantization_config") or config.get("compression_config") or modelopt
     if not isinstance(stated, dict):
         return Quantization()
@@ -108,7 +112,7 @@ def _groups(stated: Mapping[str, Any], algorithm: str) -> Iterator[Group]:
 
 
 def _compressed_groups(groups: Any) -> Iterator[Group]:
-    """Groups of compressed-tensors."""
+    """Yield groups of compressed-tensors."""
     for group in groups.values() if isinstance(groups, dict) else ():
         weights = _part(group, "weights")
         if bits := _bits(weights.get("num_bits")):
@@ -140,7 +144,9 @@ def _unpacked(name: str, tensor: StoredTensor, tensors: Tensors, quantization: Q
 def _bits_in_bytes(
     name: str, tensor: StoredTensor, tensors: Tensors, quantization: Quantization
 ) -> int:
-    """U8 holds packed numbers, but in formats whose numbers have eight bits."""
+    """Return the bits of one number of a U8 tensor, which holds packed numbers, but in formats whose numbers
+    have eight bits.
+    """
     if quantization.method.startswith(_TWO_BITS_IN_BYTES):
         return 2
     if quantization.method.startswith(_FOUR_BITS_IN_BYTES):
@@ -151,7 +157,7 @@ def _bits_in_bytes(
 def _bits_of(
     name: str, tensor: StoredTensor, width: int, tensors: Tensors, groups: Iterable[Group]
 ) -> int:
-    """The bits of one packed number; 0 if the tensor is not packed.
+    """Return the bits of one packed number. 0 if the tensor is not packed.
 
     Where groups differ, the shape of the scales tells which of them the tensor belongs to.
     """

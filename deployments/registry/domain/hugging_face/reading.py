@@ -29,7 +29,9 @@ _WIDE: Final = {"F32": 2, "F64": 4}
 
 
 def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """`main`, the path of config.json, to LanguageModelFacts as JSON. Raises NotServable."""
+    """Read a folder in the sandbox: `main`, the path of config.json, to LanguageModelFacts as JSON. Raises
+    NotServable.
+    """
     folder = str(PurePosixPath(argument["main"]).parent)
     prefix = "" if folder == "." else f"{folder}/"
     names = {path.removeprefix(prefix): path for path in artifact.sizes if path.startswith(prefix)}
@@ -98,7 +100,9 @@ def _facts(
 
 
 def _is_served(name: str, chosen: Weights) -> bool:
-    """Data beside config.json. Code and pickles are not copied, so no server can load them."""
+    """Return whether the file is data that is served beside config.json. Code and pickles are not copied, so no
+    server can load them.
+    """
     return name in chosen.files or ("/" not in name and name.endswith(_SERVED))
 
 

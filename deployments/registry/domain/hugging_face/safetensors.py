@@ -53,7 +53,9 @@ _ADVICE: Final = "Save the model again with save_pretrained, and upload the whol
 
 
 def may_be_safetensors(head: bytes) -> bool:
-    """By the first bytes of a file, whose length may begin as a pickle does (0x80, 0x02)."""
+    """Return whether the first bytes of a file may be those of safetensors. Its length may begin as a pickle
+    does (0x80, 0x02).
+    """
     length = int.from_bytes(head[:_LENGTH_BYTES], "little")
     header = head[_LENGTH_BYTES : _LENGTH_BYTES + length]
     if not 2 <= length <= _UPSTREAM_LIMIT:
@@ -144,7 +146,7 @@ def _span(path: str, name: str, row: Any) -> tuple[int, int]:
 
 
 def _add(tensors: Tensors, path: str, name: str, row: Mapping[str, Any], end: int) -> int:
-    """The end of the tensor's bytes, which begin where those before it end."""
+    """Return the end of the tensor's bytes, which begin where those before it end."""
     dtype, (start, stop) = row["dtype"], row["data_offsets"]
     if dtype not in BITS:
         raise _damaged(path, f"{quoted(name)} has the unknown dtype {quoted(dtype)}")

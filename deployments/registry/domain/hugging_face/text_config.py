@@ -24,14 +24,16 @@ _UNKNOWN: Final = ConfigClass()
 
 @dataclass(frozen=True, slots=True)
 class TextConfig:
-    """`values` by the names of the class. A value that the file states as null stays null."""
+    """The configuration of the language part. `values` have the names of the class. A value that the file
+    states as null stays null.
+    """
 
     model_type: str
     values: Mapping[str, Any]
     names: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        """The value of a canonical name, which the class may store under another one."""
+        """Return the value of a canonical name, which the class may store under another one."""
         value = self.values.get(self.names.get(name, name))
         return self.values.get(name) if value is None else value
 

@@ -28,7 +28,9 @@ _MAX_FILES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """`files` are names in the folder. `placed` has the file of each tensor that an index names."""
+    """The files of weights in a folder. `files` are names in the folder. `placed` has the file of each tensor
+    that an index names.
+    """
 
     files: tuple[str, ...]
     placed: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Weights:
 
 
 def choose(artifact: Artifact, paths: Mapping[str, str]) -> Weights:
-    """`paths` are those of the folder's files by name. Raises NotServable."""
+    """Choose the files of weights. `paths` are those of the folder's files by name. Raises NotServable."""
     names = sorted(name for name in paths if name.endswith(ENDING) and "/" not in name)
     index = INDEX
     if INDEX not in paths and all(name.startswith(_CONSOLIDATED) for name in names):
@@ -68,7 +70,7 @@ def _without_index(names: list[str]) -> list[str]:
 
 
 def _require_all_shards(names: Iterable[str]) -> None:
-    """Nothing but their names says how many shards there are."""
+    """Require all shards. Nothing but their names says how many there are. Raises NotServable."""
     shards = [match for name in names if (match := _SHARD.fullmatch(name))]
     known = {match[0] for match in shards}
     for match in shards:

@@ -1,4 +1,4 @@
-"""What an examination wrote of a version, kept while its load test runs on a cluster."""
+"""The columns that an examination wrote for a version, kept while its load test runs on a cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedVersion:
-    """Each field is the column of a version of that name. Signature, scan, objects and checks are JSON, which
-    their own classes read.
+    """The columns of an examined version; each field has the name of its column. Signature, scan, objects and
+    checks are JSON, which their own classes read.
     """
 
     format: str
@@ -38,7 +38,7 @@ class ExaminedVersion:
 
     @property
     def sample(self) -> Mapping[str, Any] | None:
-        """Rows for the load test whose answers are known. They wait in the signature, and are not kept."""
+        """The rows for the load test whose answers are known. They wait in the signature, and are not kept."""
         return self.signature.get(SAMPLE)
 
     def columns(self) -> dict[str, Any]:
@@ -47,5 +47,5 @@ class ExaminedVersion:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> ExaminedVersion:
-        """Raises TypeError for other columns."""
+        """Read the stored columns. Raises TypeError for others."""
         return cls(**raw)

@@ -39,7 +39,7 @@ def is_any_request_valid(signature: Signature) -> bool:
 
 
 def reason_for_none(signature: Signature) -> str:
-    """Why no request is generated; empty if one is."""
+    """Say why no request is generated. Empty if one is."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
         return "inputs of its types are not generated"
@@ -51,7 +51,7 @@ def reason_for_none(signature: Signature) -> str:
 
 
 def requests_of(signature: Signature) -> Iterator[tuple[int, bytes]]:
-    """Alternatives of one item, each with the length of its header."""
+    """Yield alternatives of one item, each with the length of its header."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
         return
@@ -84,9 +84,7 @@ def describe_sample(signature: Signature, sample: Sample) -> Iterator[dict[str, 
 
 
 def alternatives_of(signature: Signature) -> Iterator[dict[str, Any]]:
-    """Shapes of the same requests, for a program that makes the values itself; integers are below
-    `below`.
-    """
+    """Yield shapes of the same requests, for a program that makes the values itself; integers are below `below`."""
     inputs = [_input_of(tensor, signature) for tensor in signature.inputs]
     if not trial_inputs.can_make(inputs):
         return
@@ -110,7 +108,7 @@ def _dims_of_item(tensor: Tensor, signature: Signature) -> tuple[int, ...]:
 
 
 def _input_of(tensor: Tensor, signature: Signature) -> Input:
-    """Generated inputs have a batch dimension, which one without batching loses again."""
+    """Return the input to generate. It always has a batch dimension, which a model without batching loses again."""
     dims = signature.wire_dims(tensor)
     shape = tuple(dim if dim > 0 else None for dim in dims)
     kind = _KINDS.get(tensor.dtype, tensor.dtype.lower())

@@ -14,7 +14,7 @@ KEY = "load_test"
 
 
 class LoadOutcome(StrEnum):
-    """NO_RUNTIME, NO_REQUEST, TOO_LARGE and LATE are no verdict about the model."""
+    """The outcome of a load test. NO_RUNTIME, NO_REQUEST, TOO_LARGE and LATE are no verdict about the model."""
 
     ANSWERED = "answered"
     NOT_ANSWERED = "not_answered"
@@ -29,8 +29,8 @@ class LoadOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """Memory is the peak of all processes of the server; latencies are of the first generated request and
-    the median of five more. `outputs` as the v2 protocol states them.
+    """The result of a load test. Memory is the peak of all processes of the server; latencies are of the first
+    generated request and the median of five more. `outputs` as the v2 protocol states them.
     """
 
     outcome: LoadOutcome
@@ -67,7 +67,7 @@ class LoadTest:
 
 
 def from_json(data: Mapping[str, Any]) -> LoadTest:
-    """Raises TypeError, KeyError or ValueError for another form."""
+    """Read a load test. Raises TypeError, KeyError or ValueError for another form."""
     outputs = tuple(
         {"name": str(o["name"]), "datatype": str(o["datatype"]), "shape": [*map(int, o["shape"])]}
         for o in data.get("outputs", ())
@@ -76,7 +76,7 @@ def from_json(data: Mapping[str, Any]) -> LoadTest:
 
 
 def of_signature(signature: Mapping[str, Any]) -> LoadTest | None:
-    """Of the column; None for a version that was not loaded."""
+    """Read the load test from the column `signature`. None for a version that was not loaded."""
     return from_json(signature[KEY]) if signature.get(KEY) else None
 
 
@@ -93,8 +93,8 @@ class OutputDifference:
 
 
 def compare_outputs(result: LoadTest, signature: Signature) -> Iterator[OutputDifference]:
-    """Where an answer to a request of one item is not what the signature says. A model may leave an
-    output out. Runtimes serve such a model: ONNX Runtime only warns of a declared shape that is wrong.
+    """Yield the outputs of an answer to a request of one item that differ from the signature. A model may leave
+    an output out. Runtimes serve such a model: ONNX Runtime only warns of a declared shape that is wrong.
     """
     declared = {tensor.name: tensor for tensor in signature.outputs}
     for output in result.outputs:

@@ -17,7 +17,7 @@ _DIRECTION: Final = re.compile(r"\s*\((higher|lower) is better\)$")
 
 
 def parse_metrics(text: str) -> dict[str, dict[str, str]]:
-    """Numbers stay texts: `version_metadata.clean` reads them and names what is wrong."""
+    """Parse metrics. Numbers stay texts: `version_metadata.clean` reads them and names what is wrong."""
     metrics, directions = {}, {}
     for line in _lines(text):
         direction = _DIRECTION.search(line)

@@ -67,14 +67,16 @@ _LOWER: Final = frozenset(
 
 
 def is_higher_better(name: str) -> bool | None:
-    """None if the name is unknown or ambiguous, as in accuracy_loss."""
+    """Return whether higher values of a metric are better, by its name. None if the name is unknown or
+    ambiguous, as in accuracy_loss.
+    """
     parts = set(re.findall(r"[a-z]+[0-9]*", name.lower()))
     higher, lower = bool(parts & _HIGHER), bool(parts & _LOWER)
     return higher if higher != lower else None
 
 
 def tone(name: str, before: object, after: object) -> str:
-    """The tone of a change: "good", "bad", or "" if unchanged or of unknown direction.
+    """Return the tone of a change: "good", "bad", or "" if unchanged or of unknown direction.
 
     Settings have dotted names and no direction.
     """

@@ -1,4 +1,4 @@
-"""What a person types to find versions.
+"""The query that a person types to find versions.
 
 int8 detector            words, each of which must be there
 v3, detector:3, vision/detector:3        exactly that version
@@ -30,7 +30,7 @@ _FILLERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`operator` is >, >=, <, <= or =; the name is in lower case."""
+    """A condition on a metric. `operator` is >, >=, <, <= or =; the name is in lower case."""
 
     metric: str
     operator: str
@@ -61,7 +61,7 @@ class SearchQuery:
 
 
 def parse(text: str) -> SearchQuery:
-    """At most MAX_TERMS terms; what is no reference and no condition is a word."""
+    """Parse at most MAX_TERMS terms. A term that is no reference, condition or label is a word."""
     words, references, conditions, labels = [], [], [], []
     for term in _SPACES.sub(r"\1", text.replace("\x00", " ")).split()[:MAX_TERMS]:
         if reference := _reference(term):
@@ -77,7 +77,7 @@ def parse(text: str) -> SearchQuery:
 
 
 def parse_condition(text: str) -> Condition | None:
-    """For example map>0.5. None if it is not a condition on a number."""
+    """Parse a condition, for example map>0.5. None if it is not a condition on a number."""
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
         return None

@@ -45,7 +45,8 @@ class InvalidValue(ValueError):
 def clean(
     data: Mapping[str, Any], *, is_reference: bool = False
 ) -> tuple[Metadata, dict[str, str]]:
-    """The metadata as stored, and problems by field ("metadata.accuracy"). Empty values are dropped.
+    """Check metadata. Return it as stored, and problems by field ("metadata.accuracy"). Empty values are
+    dropped.
 
     The keys with the size of external weights are known for a version by reference only; a KV cache may be
     declared for uploaded weights too.
@@ -121,7 +122,7 @@ class _Draft:
 
 
 def metrics_of(metadata: Mapping[str, Any]) -> dict[str, int | float]:
-    """Accuracy first, then alphabetical."""
+    """Return the metrics, accuracy first, then alphabetical."""
     metrics: Mapping[str, int | float] = metadata.get(METRICS, {})
     return {name: metrics[name] for name in _in_order(metrics)}
 
@@ -131,12 +132,12 @@ def labels_of(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def metric_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The metrics of any of them: accuracy first, then alphabetical."""
+    """Return the metrics of any of them: accuracy first, then alphabetical."""
     return _in_order({name for metadata in rows for name in metadata.get(METRICS, {})})
 
 
 def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """One value by name, in the order in which it is shown: metrics, texts, labels."""
+    """Return the values by name, in the order in which they are shown: metrics, texts, sizes, labels."""
     texts = {key: metadata[key] for key in TEXTS if key in metadata}
     sizes = {key: metadata[key] for key in SIZES if key in metadata}
     labels = {f"label {key}": value or "yes" for key, value in labels_of(metadata).items()}
@@ -144,7 +145,9 @@ def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_higher_better(metadata: Mapping[str, Any], name: str) -> bool | None:
-    """As declared, or else by its name; None if neither says."""
+    """Return whether higher values of a metric are better: as declared, or else by its name. None if neither
+    says.
+    """
     declared = metadata.get(DIRECTIONS, {}).get(name)
     return metric_direction.is_higher_better(name) if declared is None else declared == HIGHER
 

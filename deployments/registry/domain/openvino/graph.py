@@ -29,7 +29,7 @@ class Port:
 
 @dataclass(slots=True)
 class Layer:
-    """`opset` is its version: a standard one as "opset1"."""
+    """A layer. `opset` is its version, as "opset1" for a standard one."""
 
     name: str
     kind: str
@@ -41,8 +41,8 @@ class Layer:
 
 @dataclass(slots=True)
 class Graph:
-    """`weights` are offset and size of each constant with its element type, those of inner bodies included.
-    `edges` leads from a layer's input port to the layer and port that feed it.
+    """The graph of a model. `weights` are offset and size of each constant with its element type, those of
+    inner bodies included. `edges` leads from a layer's input port to the layer and port that feed it.
     """
 
     version: str = ""
@@ -53,7 +53,7 @@ class Graph:
 
 
 def read(file: IO[bytes]) -> Graph:
-    """Raises NotServable."""
+    """Read the graph from its XML. Raises NotServable."""
     collector = _Collector()
     parser = expat.ParserCreate()
     parser.StartElementHandler = collector.start
@@ -162,6 +162,6 @@ class _Collector:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Separated by commas; those of a name itself have a backslash."""
+    """Split names that are separated by commas. Commas of a name itself have a backslash."""
     names = text.replace("\\,", "\0").split(",")
     return tuple(name.replace("\0", ",") for name in names if name)

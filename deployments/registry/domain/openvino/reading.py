@@ -45,7 +45,9 @@ _SAVE: Final = "Save the model again with openvino.save_model."
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"}, the path of the XML, to inputs, outputs and sizes. Raises NotServable."""
+    """Read a model in the sandbox: {"main"}, the path of the XML, to inputs, outputs and sizes. Raises
+    NotServable.
+    """
     main = str(argument["main"])
     if artifact.sizes[main] > _MAX_XML_BYTES:
         raise NotServable(f"{main} is larger than {_MAX_XML_BYTES // 2**20} MiB.")
@@ -85,7 +87,7 @@ def _refuse_extensions(graph: Graph) -> None:
 
 
 def _weights(sizes: Mapping[str, int], main: str, graph: Graph) -> int:
-    """The bytes of the file of weights, within which all constants must lie."""
+    """Return the bytes of the file of weights, within which all constants must lie."""
     path = f"{main.removesuffix('.xml')}.bin"
     end = max((offset + size for offset, size in graph.weights), default=0)
     if any(offset < 0 or size < 0 for offset, size in graph.weights):
@@ -104,7 +106,9 @@ def _weights(sizes: Mapping[str, int], main: str, graph: Graph) -> int:
 
 
 def _parameters(graph: Graph) -> int:
-    """Elements of the constants of numbers, each place of the file once. Wide integers are shapes and indices."""
+    """Count the elements of the constants of numbers, each place of the file once. Wide integers are shapes and
+    indices.
+    """
     return sum(
         size * 8 // _WEIGHT_BITS[kind]
         for (_, size), kind in graph.weights.items()
@@ -124,7 +128,7 @@ def _input(layer: Layer) -> dict[str, Any]:
 
 
 def _output(graph: Graph, number: str) -> dict[str, Any]:
-    """A result has the name of the tensor that feeds it, or one of its own."""
+    """Describe an output. A result has the name of the tensor that feeds it, or one of its own."""
     layer = graph.layers[number]
     port_id, port = next(iter(layer.inputs.items()), ("0", Port()))
     feeder, feeding_port = graph.edges.get((number, port_id), ("", ""))

@@ -47,7 +47,7 @@ def write_opcodes(file: IO[bytes], size: int, target: Path) -> None:
 
 
 def expand(file: IO[bytes], size: int) -> tuple[IO[bytes], int]:
-    """The uncompressed file and its size. Raises CannotOpen."""
+    """Return the uncompressed file and its size. Raises CannotOpen."""
     head = file.read(8)
     file.seek(0)
     reader = _decompressor(head, file)

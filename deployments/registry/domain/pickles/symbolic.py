@@ -42,14 +42,14 @@ class MalformedPickle(Exception):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Symbol:
-    """What an import names: "module.name"."""
+    """The name of an import: "module.name"."""
 
     name: str
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Made:
-    """What a call returns. `state`, `items` and `entries` are what is set on it afterwards."""
+    """The result of a call. `state`, `items` and `entries` are what is set on it afterwards."""
 
     maker: Any
     arguments: tuple[Any, ...] = ()
@@ -73,8 +73,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`names` are all imports, sorted; `calls` those of them that are called. `problem` is empty if the
-    stream was read to its end.
+    """The content of a pickle that was read without running it. `names` are all imports, sorted; `calls` those
+    of them that are called. `problem` is empty if the stream was read to its end.
     """
 
     value: Any
@@ -148,7 +148,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return Symbol(f"{module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
-        """Weights of PyTorch, by the name of their file."""
+        """Return the weights of PyTorch, by the name of their file."""
         return Made("persistent", (pid,))
 
     def reduce(self) -> None:
@@ -186,7 +186,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
             self.stack[-1] = self._array(target, state)
 
     def allocate(self) -> None:
-        """A bytearray: the real unpickler allocates whatever size the file states."""
+        """Read a bytearray, checking its size: the real unpickler allocates whatever size the file states."""
         (length,) = np.frombuffer(self.read(8), "<u8")
         self._require(int(length))
         self.append(bytearray(self.read(int(length))))
@@ -209,7 +209,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return Made(maker, arguments)
 
     def _array(self, target: Made, state: Any) -> Any:
-        """The array that the object and its state stand for; the object itself where there is none."""
+        """Return the array that the object and its state stand for; the object itself where there is none."""
         if target.name == ARRAY_WRAPPER and isinstance(state, dict):
             return self._raw_array(state)
         if target.name in _RECONSTRUCT and isinstance(state, tuple) and len(state) == 5:
@@ -218,7 +218,7 @@ class _SymbolicUnpickler(pickle._Unpickler):
         return target
 
     def _raw_array(self, state: dict[str, Any]) -> Any:
-        """joblib writes the bytes of an array after the object that describes it."""
+        """Read an array whose bytes joblib writes after the object that describes it."""
         dtype, shape = state["dtype"], _shape(state["shape"])
         if not isinstance(dtype, np.dtype):
             raise MalformedPickle("an array without a dtype")
@@ -276,7 +276,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _from_buffer(body: Any, dtype: Any, shape: Any, order: Any) -> Any:
-    """The array; objects of it stay a list, because they are not in the buffer."""
+    """Return the array; objects of it stay a list, because they are not in the buffer."""
     if not isinstance(dtype, np.dtype):
         raise MalformedPickle("an array without a dtype")
     if dtype.hasobject:
@@ -286,7 +286,7 @@ def _from_buffer(body: Any, dtype: Any, shape: Any, order: Any) -> Any:
 
 
 def _in_python_3(module: str, name: str) -> tuple[str, str]:
-    """As the real unpickler renames what Python 2 pickled."""
+    """Rename what Python 2 pickled, as the real unpickler does."""
     if (module, name) in _compat_pickle.NAME_MAPPING:
         return _compat_pickle.NAME_MAPPING[(module, name)]
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name

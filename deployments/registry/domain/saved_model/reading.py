@@ -58,8 +58,9 @@ class TensorFact:
 
 @dataclass(frozen=True, slots=True)
 class SavedModelFacts:
-    """`graph_bytes` is the size of saved_model.pb, which contains constants. `parameters` are the elements of
-    all floating-point variables, those of an optimizer that was saved too included; None if one has no shape.
+    """The facts of a SavedModel. `graph_bytes` is the size of saved_model.pb, which contains constants.
+    `parameters` are the elements of all floating-point variables, those of an optimizer that was saved too
+    included; None if one has no shape.
     """
 
     inputs: tuple[TensorFact, ...]
@@ -74,7 +75,9 @@ class SavedModelFacts:
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"}, the path of saved_model.pb, to SavedModelFacts as JSON. Raises NotServable."""
+    """Read a SavedModel in the sandbox: {"main"}, the path of saved_model.pb, to SavedModelFacts as JSON.
+    Raises NotServable.
+    """
     main = str(argument["main"])
     folder = main.rpartition("saved_model.pb")[0]
     size = artifact.sizes[main]
@@ -122,7 +125,9 @@ def _signature(graph: Message) -> Message:
 
 
 def _tensors(signature: Message, number: int) -> tuple[TensorFact, ...]:
-    """Sorted by name: a map has no order."""
+    """Return the tensors of a signature, sorted by name because a map has no order. Raises NotServable for too
+    many.
+    """
     rows = dict(signature.entries(number))
     if len(rows) > _MAX_TENSORS:
         raise NotServable(f"{SIGNATURE} has {len(rows):,} tensors; the limit is {_MAX_TENSORS:,}.")
@@ -170,7 +175,7 @@ def _dims(name: str, shape: Message | None) -> tuple[int, ...]:
 
 
 def _parameters(graph: Message) -> int | None:
-    """Elements of the variables among the nodes of the graph."""
+    """Count the elements of the variables among the nodes of the graph."""
     total = 0
     for definition in graph.messages(2):
         for node in definition.messages(1):
@@ -187,7 +192,7 @@ def _parameters(graph: Message) -> int | None:
 
 
 def _elements(attribute: Message | None) -> int | None:
-    """None for a shape that is not known, or not plausible."""
+    """Count the elements of a tensor by its shape. None for a shape that is not known, or not plausible."""
     shape = None if attribute is None else next(attribute.messages(7), None)
     if shape is None or shape.number(3):
         return None
@@ -200,7 +205,9 @@ def _elements(attribute: Message | None) -> int | None:
 
 
 def _variables_bytes(sizes: Mapping[str, int], folder: str) -> int:
-    """A shard that is missing would be noticed by the server only, after a download of the others."""
+    """Sum the bytes of the variables and require all shards. A missing one would be noticed by the server only,
+    after a download of the others. Raises NotServable.
+    """
     shards = {
         path.removeprefix(f"{folder}variables/"): size
         for path, size in sizes.items()

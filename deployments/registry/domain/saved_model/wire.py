@@ -20,7 +20,7 @@ class Malformed(ValueError):
 
 @dataclass(slots=True)
 class Budget:
-    """How many fields may be read, of all messages of a file together."""
+    """The number of fields that may still be read, of all messages of a file together."""
 
     fields: int = 5_000_000
 
@@ -32,7 +32,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`value` is a number, or the length of the bytes that begin at `start`."""
+    """A field of a message. `value` is a number, or the length of the bytes that begin at `start`."""
 
     number: int
     value: int
@@ -79,7 +79,7 @@ class Message:
                 yield self._message(item).text(longest=longest)
 
     def number(self, number: int, default: int = 0) -> int:
-        """The last value of a field, as protobuf has it."""
+        """Return the last value of a field, as protobuf has it."""
         value = default
         for item in self.fields():
             if item.number == number and item.start < 0:
@@ -97,7 +97,7 @@ class Message:
             raise Malformed("a text is not UTF-8") from error
 
     def entries(self, number: int) -> Iterator[tuple[str, Message]]:
-        """Of a map from texts to messages."""
+        """Yield the entries of a map from texts to messages."""
         for entry in self.messages(number):
             key = next(entry.texts(1), "")
             value = next(entry.messages(2), None)

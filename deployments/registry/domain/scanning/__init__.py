@@ -1,1 +1,1 @@
-"""What scanners report about a file, and our own rules by magic bytes."""
+"""The reports of scanners about a file, and the portal's own rules by magic bytes."""

@@ -27,7 +27,7 @@ _TORCH_OWN: Final = frozenset({b"aten", b"prim", b"prims", b"quantized", b"_quan
 
 
 def open_zip(file: IO[bytes]) -> zipfile.ZipFile | None:
-    """The archive, also where other bytes come before it; None if there is none with a member."""
+    """Return the archive, also where other bytes come before it. None if there is none with a member."""
     if not zipfile.is_zipfile(file):
         return None
     try:
@@ -41,7 +41,7 @@ def open_zip(file: IO[bytes]) -> zipfile.ZipFile | None:
 
 
 def scan(archive: zipfile.ZipFile, size: int, findings: Findings) -> None:
-    """`size` is that of the archive in bytes."""
+    """Scan the members of an archive. `size` is that of the archive in bytes."""
     members = archive.infolist()
     if len(members) > _MOST_MEMBERS:
         findings.cannot_read(f"it has more than {_MOST_MEMBERS:,} members")
@@ -98,7 +98,7 @@ def _scan_member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, findings: Find
 
 
 def _is_read(item: zipfile.ZipInfo, head: bytes) -> bool:
-    """Members with weights are not: any bytes are valid there."""
+    """Return whether a member is scanned. Members with weights are not: any bytes are valid there."""
     suffix = PurePosixPath(item.filename).suffix.lower()
     is_text = suffix == ".py" or PurePosixPath(item.filename).name == "config.json"
     return is_text or suffix in _PICKLES or pickle_rules.may_be_pickled(item.filename, head)

@@ -1,4 +1,4 @@
-"""What the first bytes of a file are, whatever its name says."""
+"""The content of a file by its first bytes, whatever its name says."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DATA_SUFFIXES: Final = frozenset(
 
 
 def executable(head: bytes) -> str:
-    """For example "an ELF executable"; empty if it is none."""
+    """Name the kind of executable, for example "an ELF executable". Empty if it is none."""
     for magic, name in _EXECUTABLES:
         if head.startswith(magic):
             return name
@@ -61,7 +61,7 @@ def executable(head: bytes) -> str:
 
 
 def archive(head: bytes) -> str:
-    """The kind of archive or compression; empty if it is none."""
+    """Return the kind of archive or compression. Empty if it is none."""
     for magic, name in _ARCHIVES:
         if head.startswith(magic):
             return name
@@ -75,7 +75,7 @@ def promises_data(name: str) -> bool:
 
 
 def is_marked_pickle(head: bytes) -> bool:
-    """Protocols 2 and later begin with their number."""
+    """Return whether the first bytes mark a pickle: protocols 2 and later begin with their number."""
     return len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 

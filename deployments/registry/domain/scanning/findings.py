@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Findings:
-    """`names` is what the file would run, `problem` the first reason why it cannot be read."""
+    """The findings in a file. `names` is what the file would run, `problem` the first reason why it cannot be
+    read.
+    """
 
     names: list[str] = field(default_factory=list)
     problem: str = ""

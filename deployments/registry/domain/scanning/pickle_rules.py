@@ -26,7 +26,9 @@ def may_be_pickled(name: str, head: bytes) -> bool:
 
 
 def scan(file: IO[bytes], size: int, head: bytes, *, is_pickle: bool, findings: Findings) -> None:
-    """`is_pickle` False: only what unpickling it would call counts, because any bytes are valid."""
+    """Scan a file for pickles. `is_pickle` False means only what unpickling it would call counts, because any
+    bytes are valid.
+    """
     if head.startswith(_NUMPY):
         _scan_array(file, size, findings)
         return
@@ -48,7 +50,7 @@ def _scan_stream(file: IO[bytes], size: int, *, is_pickle: bool, findings: Findi
 
 
 def _scan_array(file: IO[bytes], size: int, findings: Findings) -> None:
-    """NumPy's own reader of the header, which evaluates literals only."""
+    """Scan an array by NumPy's own reader of the header, which evaluates literals only."""
     try:
         version = _format.read_magic(file)
         read = _format.read_array_header_1_0 if version == (1, 0) else _format.read_array_header_2_0

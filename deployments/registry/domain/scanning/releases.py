@@ -1,4 +1,4 @@
-"""When a platform admin has to release a version before it is served, and what a release is."""
+"""Releases by a platform admin: when a version needs one before it is served, and what it covers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Release:
         return report.decided_on <= self.findings
 
     def describe_worse(self, report: ScanReport) -> str:
-        """Why the findings need a new release, as sentences."""
+        """Say why the findings need a new release, as sentences."""
         new = report.describe_new(self.findings)
         return (
             f"{f'New: {new}. ' if new else ''}The release by {self.by} covered the findings of the scan "
@@ -57,12 +57,14 @@ def from_json(data: Mapping[str, Any]) -> Release | None:
 
 
 def is_release_needed(kind: Format, report: ScanReport) -> bool:
-    """Fails closed: a format that carries code, and files that are not known to be clean."""
+    """Return whether a release is needed. It fails closed: for a format that carries code, and for files that
+    are not known to be clean.
+    """
     return kind.has_code or report.outcome is not ScanOutcome.CLEAN
 
 
 def describe_need(kind: Format, report: ScanReport) -> str:
-    """Why a release is needed, in a sentence; empty if none is."""
+    """Say why a release is needed, in a sentence. Empty if none is."""
     if report.outcome is not ScanOutcome.CLEAN:
         return f"{report.describe()}."
     if kind.has_code:
@@ -81,6 +83,6 @@ def describe_findings(report: ScanReport) -> str:
 
 
 def describe_no_engine(kind: Format, report: ScanReport, refusal: str = "") -> str:
-    """Why a release would have no effect, with the way out. `refusal` is that of the file's reader."""
+    """Say why a release would have no effect, with the way out. `refusal` is that of the file's reader."""
     reason = refusal or f"No engine serves {kind.name}. {kind.export_advice}"
     return f"{describe_findings(report)} A release would have no effect. {reason}"

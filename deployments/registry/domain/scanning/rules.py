@@ -18,7 +18,9 @@ _LONGEST_NAME: Final = 100
 
 
 def scan(file: IO[bytes], *, size: int, name: str, is_pickle: bool) -> Findings:
-    """`name` is the name that the uploader gave the file; `is_pickle`: its format is one of pickles."""
+    """Scan a file by the portal's own rules. `name` is the name that the uploader gave it; `is_pickle`: its
+    format is one of pickles.
+    """
     findings = Findings()
     head = file.read(HEAD_BYTES)
     shown = printable(name)[-_LONGEST_NAME:]

@@ -37,7 +37,7 @@ def scan(file: IO[bytes], size: int, findings: Findings) -> None:
 
 
 def _operations(model: Message) -> Iterator[str]:
-    """Of the graph itself and of its functions."""
+    """Yield the operations of the graph itself and of its functions."""
     for meta_graph in model.messages(2):
         for graph in meta_graph.messages(2):
             for node in graph.messages(1):

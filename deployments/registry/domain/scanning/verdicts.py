@@ -18,7 +18,9 @@ _MAX_DECIDED: Final = 1000
 
 
 class ScanOutcome(StrEnum):
-    """`skipped` does not apply to the format; `unavailable` is not installed where the worker runs."""
+    """The outcome of a scan. `skipped`: the scanner does not apply to the format; `unavailable`: it is not
+    installed where the worker runs.
+    """
 
     CLEAN = "clean"
     CODE = "code"
@@ -33,7 +35,9 @@ BLOCKING: Final = (ScanOutcome.CODE, ScanOutcome.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class ScannerVerdict:
-    """`findings` name what the file would run; `problem` says why it could not be scanned."""
+    """The verdict of one scanner on one file. `findings` name what the file would run; `problem` says why it
+    could not be scanned.
+    """
 
     scanner: str
     version: str
@@ -86,8 +90,8 @@ class ScanReport:
 
     @property
     def decided_on(self) -> frozenset[str]:
-        """What a person decides on, as digests: what each file would run, whichever scanner reports it, and
-        which files a scanner could not read. A very long list is one digest of all.
+        """The findings that a person decides on, as digests: what each file would run, whichever scanner
+        reports it, and which files a scanner could not read. A very long list is one digest of all.
         """
         if self.stored_decision:
             return self.stored_decision
@@ -101,7 +105,7 @@ class ScanReport:
         return frozenset(rows if len(rows) <= _MAX_DECIDED else [_digest_of(sorted(rows))])
 
     def describe_new(self, released: frozenset[str]) -> str:
-        """What is not among the findings of a release, as a list; empty if it has no name."""
+        """List the findings that a release does not cover. Empty if none of them has a name."""
         names = {
             name
             for scan in self.files
@@ -113,7 +117,7 @@ class ScanReport:
         return _listed(tuple(sorted(names)))
 
     def describe(self) -> str:
-        """A sentence without its full stop, for a person who decides; empty if everything is clean."""
+        """Return a sentence without its full stop, for a person who decides. Empty if everything is clean."""
         if self.outcome is ScanOutcome.CODE:
             return f"Loading it would run {_listed(self.findings)}"
         if self.outcome is ScanOutcome.UNREADABLE:
@@ -121,7 +125,7 @@ class ScanReport:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """At most _MAX_FILES files, those with findings first."""
+        """Return the column, with at most _MAX_FILES files, those with findings first."""
         first = sorted(self.files, key=lambda scan: scan.outcome not in BLOCKING)[:_MAX_FILES]
         return {
             "at": self.at.isoformat(),
@@ -148,7 +152,7 @@ class ScanReport:
 
 
 def from_json(data: Mapping[str, Any]) -> ScanReport | None:
-    """None for a version that was not scanned."""
+    """Read the column. None for a version that was not scanned."""
     if not data:
         return None
     return ScanReport(
@@ -164,7 +168,9 @@ def from_json(data: Mapping[str, Any]) -> ScanReport | None:
 
 
 def describe_engines(engines: Mapping[str, str]) -> str:
-    """For example "modelscan 0.8.8, picklescan 1.0.5, rules 1": versions are re-scanned when it changes."""
+    """List the scanners and their versions, for example "modelscan 0.8.8, picklescan 1.0.5, rules 1". Model
+    versions are re-scanned when it changes.
+    """
     return ", ".join(
         f"{name} {version or 'not installed'}" for name, version in sorted(engines.items())
     )

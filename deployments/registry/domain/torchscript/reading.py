@@ -25,8 +25,8 @@ _WEIGHTS: Final = ("data/", "constants/")
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"main"} to "arguments" (name and type of each), "returns", "weights_bytes" and "parameters" (None if the
-    file does not tell). Raises NotServable.
+    """Read a file in the sandbox: {"main"} to "arguments" (name and type of each), "returns", "weights_bytes"
+    and "parameters" (None if the file does not tell). Raises NotServable.
     """
     path = str(argument["main"])
     try:
@@ -77,8 +77,8 @@ def _class_name(value: Any) -> str:
 
 
 def _parameters(archive: zipfile.ZipFile, root: str, value: Any) -> int | None:
-    """Elements of all stored tensors, buffers and the constants of a frozen model included; None where the
-    archive contradicts itself.
+    """Count the elements of all stored tensors, buffers and the constants of a frozen model included. None where
+    the archive contradicts itself.
     """
     members = {item.filename: item.file_size for item in archive.infolist()}
     counts: dict[str, int] = {}
@@ -110,7 +110,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def _forward(source: str, name: str) -> ast.FunctionDef:
-    """TorchScript is written as Python, so its syntax tree is enough."""
+    """Find the method forward of a class. TorchScript is written as Python, so its syntax tree is enough."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -128,7 +128,7 @@ def _text(annotation: ast.expr | None) -> str:
 
 
 def _returned(annotation: ast.expr | None) -> list[str]:
-    """The types of the values, one for each output."""
+    """Return the types of the values, one for each output."""
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Tuple":
         items = annotation.slice
         return [_text(item) for item in (items.elts if isinstance(items, ast.Tuple) else [items])]

@@ -13,7 +13,7 @@ _PARTS: Final = 5
 
 
 def storages_in(value: Any) -> Iterator[tuple[str, int]]:
-    """The key of each file with its number of elements. A file that several tensors share is repeated."""
+    """Yield the key of each file with its number of elements. A file that several tensors share is repeated."""
     pending, visited = [value], set[int]()
     while pending:
         item = pending.pop()

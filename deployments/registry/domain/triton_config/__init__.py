@@ -1,4 +1,4 @@
-"""config.pbtxt of a model: written from its signature and settings, and read back into settings."""
+"""The config.pbtxt of a model: written from its signature and settings, and read back into settings."""
 
 from deployments.registry.domain.triton_config.checks import (
     problem_with,

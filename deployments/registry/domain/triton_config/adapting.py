@@ -8,7 +8,7 @@ from deployments.registry.domain.triton_config import text
 
 
 def adapt(own: str, *, model: str, default: Any, desired: Any) -> Any:
-    """The uploaded configuration `own` with the fields in which `desired` differs from `default`: a
+    """Return the uploaded configuration `own` with the fields in which `desired` differs from `default`: a
     setting that was not changed keeps what the uploader wrote. The text was checked on upload.
     """
     config = text.parse(own)

@@ -1,4 +1,4 @@
-"""One form for configurations that mean the same to Triton, so that they can be compared."""
+"""The canonical form of configurations that mean the same to Triton, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENGINE_CACHE: Final = ("trt_engine_cache_enable", "trt_engine_cache_path")
 
 
 def canonical(config: Any, signature: Signature) -> Any:
-    """A copy with Triton's defaults written, and without what has no meaning: names of instance groups,
+    """Return a copy with Triton's defaults written, and without what has no meaning: names of instance groups,
     warm-ups and initial states, formats of inputs, the path of the engine cache.
     """
     copy = schema.new_config()

@@ -22,12 +22,12 @@ _SINGLE_RESPONSE: Final = ("onnxruntime", "fil", "openvino", "pytorch", "tensorr
 
 
 def problem_with(signature: Signature, spec: Tuning) -> str:
-    """The first setting that this model cannot use, with the fix; empty if there is none."""
+    """Return the first setting that this model cannot use, with the fix. Empty if there is none."""
     return next((str(problem) for problem in problems_with(signature, spec)), "")
 
 
 def problems_with(signature: Signature, spec: Tuning) -> list[Problem]:
-    """Settings that this model cannot use."""
+    """Return settings that this model cannot use."""
     if signature.backend.config and (problem := own_config_checks.problem_with(signature, spec)):
         return [problem]
     return [
@@ -177,7 +177,7 @@ def _warm_up(signature: Signature, spec: Tuning) -> Iterator[Problem]:
 
 
 def warnings_of(signature: Signature, spec: Tuning) -> list[Problem]:
-    """Known traps: Triton takes these settings and does something else than was meant."""
+    """Return known traps: Triton takes these settings and does something else than was meant."""
     return [
         Problem(message, fix, is_blocking=False)
         for is_trap, message, fix in (*_traps(signature, spec), *_traps_of_pods(spec))
@@ -225,7 +225,7 @@ def _traps(signature: Signature, spec: Tuning) -> Iterator[tuple[bool, str, str]
 
 
 def _traps_of_pods(spec: Tuning) -> Iterator[tuple[bool, str, str]]:
-    """Traps of the server and its pods, which only the deployment's own settings know."""
+    """Yield traps of the server and its pods, which only the deployment's own settings know."""
     if not isinstance(spec, ServingSpec):
         return
     yield (

@@ -1,4 +1,4 @@
-"""What one ModelConfig states and another does not."""
+"""The fields that one ModelConfig states and another does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHOICES: Final = ("dynamic_batching", "sequence_batching", "ensemble_scheduling
 
 
 def stated_only_by(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
-    """Paths of fields that `one` sets and `other` does not, or to another value."""
+    """Yield paths of fields that `one` sets and `other` does not, or to another value."""
     for field, value in one.ListFields():
         here = (*path, field.name)
         if not field.is_repeated:

@@ -10,7 +10,9 @@ from deployments.spec.domain.serving_spec import AdditionalModel
 
 
 def problem_with(signature: Signature, spec: Tuning) -> Problem | None:
-    """What settings cannot change in the config.pbtxt that came with the model."""
+    """Return the problem of settings that cannot change the config.pbtxt that came with the model. None if
+    there is none.
+    """
     further = signature.facts.get(FURTHER_MODELS)
     if further and (isinstance(spec, AdditionalModel) or getattr(spec, "additional_models", ())):
         return Problem(

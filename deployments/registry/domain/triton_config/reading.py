@@ -26,7 +26,9 @@ from portal.core.definitions import Rejected
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`settings` is None while a problem blocks. `rest` is a config.pbtxt of what no setting states."""
+    """A config.pbtxt that was read. `settings` is None while a problem blocks. `rest` is a config.pbtxt of what
+    no setting states.
+    """
 
     settings: ModelSettings | None
     rest: str
@@ -45,7 +47,8 @@ def read(
     signature: Signature | None = None,
     base: ModelSettings | None = None,
 ) -> Reading:
-    """Without a signature, the text's own inputs and outputs are the model's.
+    """Read a config.pbtxt into settings. Without a signature, the text's own inputs and outputs are the
+    model's.
 
     `base` has the settings that a text cannot state, the size of the response cache.
     """
@@ -78,7 +81,7 @@ def read(
 
 
 def signature_of(config: Any) -> Signature:
-    """The inputs, outputs and batching that a configuration states itself."""
+    """Return the inputs, outputs and batching that a configuration states itself."""
     is_batched = config.max_batch_size > 0
     backend = canonical(config, Signature((), ())).backend
     parameters = {name: config.parameters[name].string_value for name in sorted(config.parameters)}
@@ -113,7 +116,7 @@ def _describe(paths: list[Path], theirs: Any, ours: Any) -> Iterator[tuple[Path,
 
 
 def _place(problem: Problem, path: Path, places: Mapping[Path, tuple[int, int]]) -> Problem:
-    """At the path, or at the nearest part around it that the text has."""
+    """Set the problem's place to that of the path, or of the nearest part around it that the text has."""
     while path and path not in places:
         path = path[:-1]
     line, column = places.get(path, (0, 0))
@@ -129,7 +132,7 @@ def _rejected(
 
 
 def _rest(theirs: Any, paths: list[Path]) -> str:
-    """The fields at the paths; an element of a list or map with all of its content."""
+    """Return the fields at the paths; an element of a list or map with all of its content."""
     rest = schema.new_config()
     for path in paths:
         source, target = theirs, rest

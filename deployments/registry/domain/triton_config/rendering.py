@@ -44,7 +44,7 @@ def render(
     spec: Tuning | None = None,
     golden: Sequence[WarmUpSample] = (),
 ) -> str:
-    """`model` must be the directory name in the repository.
+    """Render the config.pbtxt of a model. `model` must be the directory name in the repository.
 
     Without a spec, this is the configuration of the version; default settings add nothing to it.
     Without `golden`, a warm-up by golden requests has one in their place.
@@ -56,7 +56,7 @@ def render(
 def build(
     *, model: str, signature: Signature, spec: Tuning, golden: Sequence[WarmUpSample] = ()
 ) -> Any:
-    """The ModelConfig. Settings change the uploader's own configuration where there is one."""
+    """Return the ModelConfig. Settings change the uploader's own configuration where there is one."""
     desired = _build(model, signature, spec, golden)
     if not signature.backend.config:
         return desired
@@ -101,7 +101,9 @@ def is_default(signature: Signature, spec: Tuning) -> bool:
 
 
 def render_vllm(*, model: str) -> str:
-    """vLLM reads all other settings from model.json; its one instance uses all GPUs of the pod."""
+    """Render the config.pbtxt of vLLM, which reads all other settings from model.json; its one instance uses
+    all GPUs of the pod.
+    """
     config = schema.new_config()
     config.name, config.backend = model, "vllm"
     config.instance_group.add(count=1, kind=schema.group_kind("KIND_MODEL"))
@@ -110,7 +112,7 @@ def render_vllm(*, model: str) -> str:
 
 
 def managed_tensors(triton: TritonSettings) -> set[str]:
-    """Tensors that Triton's sequence batcher fills or keeps; they are no inputs or outputs of requests."""
+    """Return tensors that Triton's sequence batcher fills or keeps; they are no inputs or outputs of requests."""
     if triton.sequence is None:
         return set()
     states = triton_values.pairs_of(triton.sequence.states)
@@ -149,7 +151,7 @@ def _add_version_policy(config: Any, triton: TritonSettings) -> None:
 
 
 def _add_instances(config: Any, signature: Signature, spec: Tuning) -> None:
-    """`count` instances on each GPU of the pod; each loads its own copy of the model."""
+    """Add `count` instances on each GPU of the pod; each loads its own copy of the model."""
     instances = spec.triton.instances
     device = "cpu" if signature.backend.name in CPU_BACKENDS else instances.kind
     kind = schema.group_kind(f"KIND_{device.upper()}")

@@ -23,7 +23,7 @@ CORRELATION_DTYPES: Final = ("UINT64", "INT64", "UINT32", "INT32", "STRING")
 
 
 def add(config: Any, signature: Signature, spec: ServingSpec | ModelSettings) -> None:
-    """At most one scheduler; none means that requests run alone, in order."""
+    """Add the scheduler, at most one. Without one, requests run alone, in order."""
     if spec.triton.sequence is not None:
         _add_sequence(config.sequence_batching, spec.triton.sequence, signature)
     elif spec.batching.is_dynamic and signature.is_batched:
@@ -83,8 +83,8 @@ def _add_sequence(batching: Any, sequence: Sequence, signature: Signature) -> No
 
 
 def _add_control(entry: Any, kind: str, tensor: Tensor | None) -> None:
-    """The dtype follows the model's input; the checks name an input that is missing or of another
-    dtype.
+    """Add a control input. The dtype follows the model's input; the checks name an input that is missing or of
+    another dtype.
     """
     control = entry.control.add(kind=schema.control_kind(kind))
     if kind == CORRELATION:
@@ -96,7 +96,9 @@ def _add_control(entry: Any, kind: str, tensor: Tensor | None) -> None:
 
 
 def _add_state(entry: Any, tensors: dict[str, Tensor], signature: Signature) -> None:
-    """Zeros at the start of a sequence: without an initial state Triton passes uninitialised memory."""
+    """Add zeros as the state at the start of a sequence: without an initial state Triton passes uninitialised
+    memory.
+    """
     tensor = tensors.get(entry.input_name)
     if tensor is None:
         return

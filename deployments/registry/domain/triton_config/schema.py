@@ -30,12 +30,12 @@ def _messages() -> ModuleType:
 
 
 def new_config() -> Any:
-    """An empty ModelConfig."""
+    """Return an empty ModelConfig."""
     return _messages().ModelConfig()
 
 
 def data_type(dtype: str) -> int:
-    """The value of a dtype without TYPE_."""
+    """Return the value of a dtype without TYPE_."""
     return int(_messages().DataType.Value(f"TYPE_{dtype}"))
 
 

@@ -20,7 +20,9 @@ DEFAULT_CACHE_MIB: Final = 256
 
 
 def settings_of(config: Any, signature: Signature, base: ModelSettings) -> dict[str, Any]:
-    """`config` is canonical. `base` has the settings that a text cannot state."""
+    """Return the settings that a config states. `config` is canonical. `base` has the settings that a text
+    cannot state.
+    """
     group = config.instance_group[0]
     return {
         "batching": _batching(config, signature),
@@ -171,7 +173,7 @@ def _warm_up(config: Any, signature: Signature, base: ModelSettings) -> dict[str
 
 
 def _shapes(inputs: Any, signature: Signature) -> list[str]:
-    """Of the inputs whose dimensions are not those that the signature gives."""
+    """List the stated shapes of the inputs whose dimensions are not those that the signature gives."""
     shapes = []
     for tensor in signature.inputs:
         if tensor.name not in inputs:

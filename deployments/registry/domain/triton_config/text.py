@@ -1,4 +1,4 @@
-"""config.pbtxt as text: protobuf's text format of ModelConfig, with the place of what is wrong."""
+"""The text of config.pbtxt: protobuf's text format of ModelConfig, with the place of what is wrong."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONGEST_LINE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a text or a setting, and the fix. `line` 0: no place in the text. `setting` is the
-    path of the setting, where there is one.
+    """A problem of a text or a setting, and its fix. `line` 0 means no place in the text. `setting` is the path
+    of the setting, where there is one.
     """
 
     message: str
@@ -50,7 +50,7 @@ class InvalidText(ValueError):
 
 
 def parse(text: str) -> Any:
-    """The ModelConfig of a text. Raises InvalidText."""
+    """Return the ModelConfig of a text. Raises InvalidText."""
     if len(text) > MAX_LENGTH:
         raise InvalidText(Problem(f"The text has more than {MAX_LENGTH:,} characters."))
     try:
@@ -64,21 +64,21 @@ def parse(text: str) -> Any:
 
 
 def write(config: Any) -> str:
-    """A line for each field and element that fits in one, in the schema's order. The same config gives
-    the same text, in ASCII.
+    """Write a config, with a line for each field and element that fits in one, in the schema's order. The same
+    config gives the same text, in ASCII.
     """
     return "".join(f"{_write_part(part)}\n" for part in _parts(config))
 
 
 def places(text: str) -> Mapping[Path, tuple[int, int]]:
-    """Line and column, both from 1, of each field of a text that parses."""
+    """Return the line and column, both from 1, of each field of a text that parses."""
     scanner = _Scanner(text)
     scanner.fields((), schema.new_config().DESCRIPTOR, end="")
     return scanner.places
 
 
 def _parts(config: Any) -> Iterator[Any]:
-    """A config for each field, for each element of a list and for each entry of a map."""
+    """Yield a config for each field, for each element of a list and for each entry of a map."""
     for field, value in sorted(config.ListFields(), key=lambda item: item[0].index):
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         for key in sorted(value) if is_map else range(len(value)) if field.is_repeated else (None,):
@@ -142,7 +142,7 @@ def _describe_unknown(name: str, known: list[str], where: str) -> tuple[str, str
 
 
 def _place_of(text: str, name: str, line: int, column: int) -> tuple[int, int]:
-    """The parser reports the place after the name; the name itself is before it."""
+    """Return the place of a name. The parser reports the place after it; the name itself is before that."""
     lines = text.splitlines()
     for number in range(min(line, len(lines)), 0, -1):
         end = column + 1 if number == line else len(lines[number - 1])
@@ -157,7 +157,7 @@ def _label(full_name: str) -> str:
 
 
 def _descriptor(full_name: str, message: Any = None) -> Any:
-    """The message or enum of that name inside ModelConfig, or None."""
+    """Return the message or enum of that name inside ModelConfig, or None."""
     pool = (message or schema.new_config().DESCRIPTOR).file.pool
     for find in (pool.FindMessageTypeByName, pool.FindEnumTypeByName):
         try:
@@ -178,14 +178,14 @@ def _values_of(full_name: str) -> list[str]:
 
 
 class _Scanner:
-    """Walks the tokens of a text that parses, and notes where each field begins."""
+    """A scanner that walks the tokens of a text that parses, and notes where each field begins."""
 
     def __init__(self, text: str) -> None:
         self._tokens = text_format.Tokenizer(text.split("\n"))
         self.places: dict[Path, tuple[int, int]] = {}
 
     def fields(self, path: Path, descriptor: Any, *, end: str) -> None:
-        """The fields of a message up to its closing brace."""
+        """Parse the fields of a message up to its closing brace."""
         counts: dict[str, int] = {}
         while not self._tokens.AtEnd() and (not end or self._tokens.token != end):
             self._field(path, descriptor, counts)

@@ -1,4 +1,4 @@
-"""What is wrong with a field of a config.pbtxt that someone brings, and the fix."""
+"""The problems of a config.pbtxt that someone brings, by field, and their fixes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _SOURCES: Final[tuple[tuple[str, Path], ...]] = (
 
 
 def source_of(setting: str) -> tuple[str, Path]:
-    """The label of a setting that was refused, and its place in a text."""
+    """Return the label of a setting that was refused, and its place in a text."""
     fields = definitions.deep_fields_of(ServingSpec)
     label = fields[setting].label if setting in fields else setting
     paths = (path for start, path in _SOURCES if setting.startswith(start))
@@ -71,13 +71,13 @@ def source_of(setting: str) -> tuple[str, Path]:
 
 
 def describe(path: Path, theirs: Any, ours: Any) -> Problem:
-    """The field at `path` of `theirs`, which `ours`, made of the settings read from it, has not."""
+    """Return the field at `path` of `theirs`, which `ours`, made of the settings read from it, has not."""
     described = _DESCRIPTIONS.get(str(path[0]), _not_a_setting)(path, theirs, ours)
     return described or _not_a_setting(path, theirs, ours)
 
 
 def additions(config: Any, signature: Signature) -> Iterator[Problem]:
-    """What Triton would decide silently, and what is written instead."""
+    """Yield what Triton would decide silently, and what is written instead."""
     group = config.instance_group[0] if config.instance_group else None
     if group is None or group.kind == schema.group_kind("KIND_AUTO"):
         yield Problem(

@@ -24,7 +24,7 @@ def add(
     *,
     managed: Collection[str],
 ) -> None:
-    """`managed` are inputs that no request has."""
+    """Add the warm-up. `managed` are inputs that no request has."""
     inputs = [tensor for tensor in signature.inputs if tensor.name not in managed]
     if golden:
         _add_samples(config, inputs, triton.warm_up, golden)
@@ -70,10 +70,10 @@ def _set_data(entry: Any, requests: WarmUpRequests) -> None:
 
 
 def _sizes(signature: Signature, requests: WarmUpRequests) -> Iterable[int]:
-    """A model without batching has the batch size 0 in its warm-up."""
+    """Return the batch sizes of the warm-up. That of a model without batching is 0."""
     return requests.batch_sizes or (1,) if signature.is_batched else (0,)
 
 
 def _dims(dims: tuple[int, ...], shape: str) -> list[int]:
-    """Dynamic dimensions are 1 where no shape is set."""
+    """Return the dimensions of a warm-up input. Dynamic ones are 1 where no shape is set."""
     return list(triton_values.dims_of(shape)) if shape else [max(dim, 1) for dim in dims] or [1]

@@ -36,7 +36,9 @@ _NUMBERS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class WarmUpInput:
-    """`dims` without the batch. `file` names its content, so that it never changes."""
+    """An input of a warm-up sample. `dims` are without the batch. `file` names its content, so that it never
+    changes.
+    """
 
     name: str
     dims: tuple[int, ...]
@@ -55,7 +57,7 @@ class WarmUpSample:
 
 
 def sample_of(name: str, request: Mapping[str, Any], signature: Signature) -> WarmUpSample:
-    """`request` is a body of the v2 inference protocol that fits the signature."""
+    """Make a sample of a request: a body of the v2 inference protocol that fits the signature."""
     batch_sizes = [int(row["shape"][0]) for row in request["inputs"] if signature.is_batched]
     inputs = tuple(_input(row, is_batched=signature.is_batched) for row in request["inputs"])
     return WarmUpSample(name, max(batch_sizes, default=0), inputs)
@@ -72,7 +74,9 @@ def _input(row: Mapping[str, Any], *, is_batched: bool) -> WarmUpInput:
 
 
 def _encode(datatype: str, values: Sequence[Any]) -> bytes:
-    """As Triton reads raw input: little-endian, in row-major order; texts with their length before them."""
+    """Encode values as Triton reads raw input: little-endian, in row-major order; texts with their length
+    before them.
+    """
     if datatype == "BYTES":
         texts = [str(value).encode() for value in values]
         return b"".join(struct.pack("<I", len(text)) + text for text in texts)

@@ -15,7 +15,7 @@ DALI: Final = "dali"
 
 @dataclass(frozen=True, slots=True)
 class KnownBackend:
-    """`files` are the names of a model's file; any one is enough. A file may be a folder."""
+    """A backend of Triton. `files` are the names of a model's file; any one is enough. A file may be a folder."""
 
     name: str
     files: tuple[str, ...]
@@ -49,7 +49,7 @@ _REFUSED: Final = {
 
 
 def backend_of(config: Any, names: frozenset[str]) -> str:
-    """The backend of a model by its configuration, or by `names`, the files of its version.
+    """Return the backend of a model by its configuration, or by `names`, the files of its version.
 
     Raises NotServable.
     """
@@ -70,7 +70,7 @@ def backend_of(config: Any, names: frozenset[str]) -> str:
 
 
 def model_file(config: Any, backend: str, names: frozenset[str]) -> str:
-    """The name of the model's file in a version with the files `names`. Raises NotServable."""
+    """Return the name of the model's file in a version with the files `names`. Raises NotServable."""
     if backend == ENSEMBLE:
         return ""
     expected = _expected(config, backend)

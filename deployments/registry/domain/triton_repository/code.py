@@ -18,7 +18,7 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 def read_source(artifact: Artifact, path: str, *, needs_class: bool) -> ast.Module:
-    """The syntax tree of a file. Raises NotServable if Triton could not use it."""
+    """Return the syntax tree of a file. Raises NotServable if Triton could not use it."""
     if artifact.sizes[path] > _MAX_SOURCE_BYTES:
         raise NotServable(
             f"{path} is larger than 4 MiB, too large for code. Move data to other files."
@@ -39,7 +39,7 @@ def read_source(artifact: Artifact, path: str, *, needs_class: bool) -> ast.Modu
 
 
 def strings_of(tree: ast.Module) -> set[str]:
-    """Text constants, among them the names of models that the code calls."""
+    """Return text constants, among them the names of models that the code calls."""
     return {
         node.value
         for node in ast.walk(tree)
@@ -48,7 +48,7 @@ def strings_of(tree: ast.Module) -> set[str]:
 
 
 def environment_of(config: Any) -> str:
-    """The path of the conda-pack environment below the model's directory, or empty. Raises NotServable."""
+    """Return the path of the conda-pack environment below the model's directory, or empty. Raises NotServable."""
     if _ENVIRONMENT not in config.parameters:
         return ""
     stated = str(config.parameters[_ENVIRONMENT].string_value)
@@ -64,7 +64,9 @@ def environment_of(config: Any) -> str:
 
 
 def check_environment(artifact: Artifact, path: str, stated: str) -> None:
-    """`path` is the environment in the artifact, empty where it is missing. Raises NotServable."""
+    """Check the environment of a model. `path` is its path in the artifact, empty where it is missing. Raises
+    NotServable.
+    """
     if not path:
         raise NotServable(f"{stated} of {_ENVIRONMENT} is missing. Add it: conda-pack -o {stated}.")
     if artifact.read(path, 0, len(_GZIP)) != _GZIP:
@@ -95,7 +97,7 @@ def _check_class(tree: ast.Module, path: str) -> None:
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Statements at the top of the module, also in branches, that give it the class."""
+    """Yield statements at the top of the module, also in branches, that give it the class."""
     pending: list[ast.stmt] = list(tree.body)
     while pending:
         node = pending.pop(0)

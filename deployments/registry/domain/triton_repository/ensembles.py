@@ -19,19 +19,19 @@ _Shape = tuple[str, tuple[int, ...]]
 
 
 def check(ensemble: RepositoryModel, models: Mapping[str, RepositoryModel]) -> None:
-    """Raises NotServable for the first problem."""
+    """Check an ensemble. Raises NotServable for the first problem."""
     problem = next(_problems(ensemble, models), "")
     if problem:
         raise NotServable(f"Ensemble {ensemble.name}: {problem}")
 
 
 def used_by(ensemble: RepositoryModel) -> list[str]:
-    """Names of the models of its steps, in order."""
+    """Return the names of the models of its steps, in order."""
     return [step.model_name for step in ensemble.config.ensemble_scheduling.step]
 
 
 def check_nesting(models: Mapping[str, RepositoryModel]) -> None:
-    """Raises NotServable for an ensemble that contains itself."""
+    """Check that no ensemble contains itself. Raises NotServable."""
     nested = {name: set(used_by(model)) for name, model in models.items() if model.is_ensemble}
     while nested:
         leaves = [name for name, parts in nested.items() if not parts & nested.keys()]

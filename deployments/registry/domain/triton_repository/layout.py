@@ -31,8 +31,9 @@ _CONFIGS: Final = "configs/"
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """`root` is "" or ends with "/". `files` maps paths below Triton's model directory to paths of the
-    artifact, without the configuration; `config` is the configuration's path in the artifact, or empty.
+    """The folder of a model. `root` is "" or ends with "/". `files` maps paths below Triton's model directory
+    to paths of the artifact, without the configuration; `config` is the configuration's path in the
+    artifact, or empty.
     """
 
     root: str
@@ -55,7 +56,7 @@ class ModelFolder:
         )
 
     def files_of(self, version: int) -> dict[str, str]:
-        """By path below the directory of the version."""
+        """Map each path below the directory of the version to its source."""
         prefix = f"{version}/"
         return {
             path.removeprefix(prefix): source
@@ -65,7 +66,7 @@ class ModelFolder:
 
 
 def find(paths: Iterable[str]) -> tuple[ModelFolder, ...]:
-    """Empty if the files are no Triton repository."""
+    """Find the models of a Triton repository. Empty if the files are none."""
     kept = [path for path in sorted(paths) if not is_clutter(path)]
     roots = _roots_with_config(kept)
     roots |= _roots_without_config(kept, roots)
@@ -73,7 +74,7 @@ def find(paths: Iterable[str]) -> tuple[ModelFolder, ...]:
 
 
 def without_versions(folder: ModelFolder, beside: Sequence[str]) -> ModelFolder:
-    """The folder as version 1 of its model, if it has no versions. `beside` are files that belong into
+    """Return the folder as version 1 of its model, if it has no versions. `beside` are files that belong into
     the directory of the model.
     """
     if folder.versions:
@@ -86,7 +87,7 @@ def without_versions(folder: ModelFolder, beside: Sequence[str]) -> ModelFolder:
 
 
 def outside(paths: Iterable[str], folders: Sequence[ModelFolder]) -> list[str]:
-    """Files that belong to no model and are not served."""
+    """Return files that belong to no model and are not served."""
     used = {source for folder in folders for source in (*folder.files.values(), folder.config)}
     return sorted(set(paths) - used)
 
@@ -97,7 +98,7 @@ def _in_version(path: str) -> bool:
 
 
 def _roots_with_config(paths: Sequence[str]) -> set[str]:
-    """The outermost directories that contain a configuration."""
+    """Return the outermost directories that contain a configuration."""
     roots = {
         path.removesuffix(CONFIG_FILE) for path in paths if PurePosixPath(path).name == CONFIG_FILE
     }
@@ -109,7 +110,7 @@ def _roots_with_config(paths: Sequence[str]) -> set[str]:
 
 
 def _roots_without_config(paths: Sequence[str], known: set[str]) -> set[str]:
-    """Directories with the versions of a model, beside the known ones if there are any."""
+    """Return the directories with the versions of a model, beside the known ones if there are any."""
     parents = {_parent(root) for root in known}
     roots = set()
     for path in paths:
@@ -125,7 +126,7 @@ def _roots_without_config(paths: Sequence[str], known: set[str]) -> set[str]:
 
 
 def _root_of_code(paths: Sequence[str]) -> set[str]:
-    """A model.py without a configuration; not the code of a Hugging Face folder."""
+    """Return the folder of a model.py without a configuration, unless it is the code of a Hugging Face folder."""
     roots = {
         path.removesuffix("model.py") for path in paths if PurePosixPath(path).name == "model.py"
     }
@@ -134,7 +135,7 @@ def _root_of_code(paths: Sequence[str]) -> set[str]:
 
 
 def _parent(root: str) -> str | None:
-    """None for the top of the artifact, which has no siblings."""
+    """Return the parent folder. None for the top of the artifact, which has no siblings."""
     return str(PurePosixPath(root).parent) if root else None
 
 

@@ -1,4 +1,4 @@
-"""One model of a repository: its configuration and the files that it names, checked together."""
+"""A model of a repository: its configuration and the files that it names, checked together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _GPU: Final = ("KIND_GPU", "KIND_MODEL")
 
 @dataclass(frozen=True, slots=True)
 class RepositoryModel:
-    """`names` are the models that its code may call; `notes` say what the uploader should know."""
+    """A model of a Triton repository. `names` are the models that its code may call; `notes` say what the
+    uploader should know.
+    """
 
     name: str
     folder: ModelFolder
@@ -45,13 +47,13 @@ class RepositoryModel:
         return self.is_ensemble or (bool(kinds) and all(kind in _GPU for kind in kinds))
 
     def bytes_of_files(self, artifact: Artifact) -> int:
-        """Of the served versions, without the environment."""
+        """Sum the bytes of the served versions, without the environment."""
         own = [path for version in self.versions for path in self.folder.files_of(version).values()]
         return sum(artifact.sizes[path] for path in own)
 
 
 def read(artifact: Artifact, folder: ModelFolder, name: str) -> RepositoryModel:
-    """Raises NotServable, whose message names the model."""
+    """Read a model. Raises NotServable, whose message names the model."""
     try:
         return _read(artifact, folder, name)
     except NotServable as problem:
@@ -107,7 +109,7 @@ def _config(artifact: Artifact, folder: ModelFolder) -> Any:
 
 
 def _refuse_libraries(config: Any, folder: ModelFolder) -> None:
-    """Libraries and agents would be loaded into the server, and no scan can read them."""
+    """Refuse libraries and agents: they would be loaded into the server, and no scan can read them."""
     libraries = [path for path in folder.files if path.lower().endswith(_LIBRARY_SUFFIXES)]
     if libraries or config.model_operations.op_library_filename or config.runtime:
         named = quoted(libraries[0]) if libraries else "model_operations or runtime"
@@ -122,7 +124,7 @@ def _refuse_libraries(config: Any, folder: ModelFolder) -> None:
 
 
 def _served(config: Any, versions: tuple[int, ...]) -> tuple[int, ...]:
-    """The versions that Triton loads, ascending: the highest, unless version_policy says otherwise."""
+    """Return the versions that Triton loads, ascending: the highest, unless version_policy says otherwise."""
     if not versions:
         raise NotServable("There is no version. Put the model's file into a directory named 1.")
     policy = config.version_policy

@@ -16,7 +16,7 @@ from deployments.registry.domain.triton_repository.models import RepositoryModel
 
 
 def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
-    """{"model", the name of the version's model} to facts. Raises NotServable."""
+    """Read a repository in the sandbox: {"model", the name of the version's model} to facts. Raises NotServable."""
     served_name = str(argument["model"])
     folders = layout.find(artifact.sizes)
     _check_parents(folders)
@@ -49,12 +49,14 @@ def _check_parents(folders: Sequence[ModelFolder]) -> None:
 
 
 def _name(folder: ModelFolder, folders: Sequence[ModelFolder], served_name: str) -> str:
-    """Of several models the directory's name, which clients and ensembles use."""
+    """Return the model's name. One of several models has the directory's name, which clients and ensembles use."""
     return folder.name if len(folders) > 1 else served_name
 
 
 def _check_name(model: RepositoryModel, *, is_single: bool) -> None:
-    """Triton refuses a configuration whose name is not the directory's. A single model is renamed."""
+    """Check the name in the configuration. Triton refuses one that is not the directory's. A single model is
+    renamed.
+    """
     stated = model.config.name
     if stated and stated != model.name and not is_single:
         raise NotServable(
@@ -64,7 +66,7 @@ def _check_name(model: RepositoryModel, *, is_single: bool) -> None:
 
 
 def _main(by_name: Mapping[str, RepositoryModel], served_name: str) -> RepositoryModel:
-    """The model that no other uses; among several of these, the one that is named like the version's."""
+    """Return the model that no other uses; among several of these, the one that is named like the version's."""
     used = {name for model in by_name.values() for name in _uses(model, by_name)}
     tops = [model for name, model in by_name.items() if name not in used]
     named = by_name.get(served_name)
@@ -85,7 +87,7 @@ def _main(by_name: Mapping[str, RepositoryModel], served_name: str) -> Repositor
 
 
 def _uses(model: RepositoryModel, by_name: Mapping[str, RepositoryModel]) -> set[str]:
-    """Other models that its steps or its code name."""
+    """Return the other models that the model's steps or its code name."""
     names = set(ensembles.used_by(model) if model.is_ensemble else model.names)
     return (names & by_name.keys()) - {model.name}
 

@@ -33,7 +33,7 @@ class Target:
 
 
 class Scanner(Protocol):
-    """`version` is empty where the scanner is not installed."""
+    """A scanner of files. `version` is empty where the scanner is not installed."""
 
     @property
     def name(self) -> str: ...
@@ -44,7 +44,7 @@ class Scanner(Protocol):
     def applies_to(self, target: Target) -> bool: ...
 
     def scan(self, target: Target) -> Findings:
-        """An exception means that the file could not be scanned."""
+        """Scan a file. An exception means that the file could not be scanned."""
 
 
 PICKLESCAN: Final = "picklescan"
@@ -59,7 +59,7 @@ def installed_version(distribution: str) -> str:
 
 
 def engines() -> Mapping[str, str]:
-    """The version of each scanner by name, without importing it."""
+    """Return the version of each scanner by name, without importing it."""
     return {
         MODELSCAN: installed_version(MODELSCAN),
         PICKLESCAN: installed_version(PICKLESCAN),

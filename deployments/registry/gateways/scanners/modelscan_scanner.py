@@ -1,4 +1,4 @@
-"""modelscan: a second list of dangerous imports. Nothing is unpickled.
+"""The scanner modelscan: a second list of dangerous imports. Nothing is unpickled.
 
 Its readers of Keras and SavedModel need TensorFlow and stay off; our own rules look for Lambda layers.
 It does not install on Python 3.13 (as of 0.8.8), and the verdict then says so.

@@ -28,7 +28,7 @@ def may_hold_pickles(target: Target) -> bool:
 
 @contextmanager
 def named_by_content(target: Target) -> Iterator[Path]:
-    """A file in the working folder of the sandbox, with the suffix of what its bytes are.
+    """Yield the path of the file in the working folder of the sandbox, with the suffix of what its bytes are.
 
     Raises OSError for one that is read in ranges and is larger than a file of the sandbox may be.
     """

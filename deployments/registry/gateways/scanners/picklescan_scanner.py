@@ -1,4 +1,6 @@
-"""picklescan: lists what pickles import and knows which of it is dangerous. Nothing is unpickled."""
+"""The scanner picklescan, which lists what pickles import and knows which of it is dangerous. Nothing is
+unpickled.
+"""
 
 from __future__ import annotations
 

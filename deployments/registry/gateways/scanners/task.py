@@ -30,7 +30,8 @@ _SCANNERS: Final[tuple[Scanner, ...]] = (OwnRules(), PickleScan(), ModelScan())
 
 
 def scan_files(argument: dict[str, Any], artifact: Artifact) -> list[list[dict[str, Any]]]:
-    """{"names", "pickle", "copies", "only"} to the ScannerVerdicts of each file as JSON.
+    """Scan files in the sandbox: {"names", "pickle", "copies", "only"} to the ScannerVerdicts of each file as
+    JSON.
 
     `pickle` is the name of the file whose format is a pickle, `copies` are paths on disk by name, `only`
     names scanners; empty means all.
@@ -68,7 +69,9 @@ def _verdict(scanner: Scanner, target: Target) -> dict[str, Any]:
 
 
 def _scan(scanner: Scanner, target: Target) -> tuple[tuple[str, ...], str]:
-    """An error that is not in _UNREADABLE ends the process, and the worker then runs each scanner alone."""
+    """Scan a file. An error that is not in _UNREADABLE ends the process, and the worker then runs each scanner
+    alone.
+    """
     try:
         result = scanner.scan(target)
     except _UNREADABLE as error:
@@ -77,7 +80,7 @@ def _scan(scanner: Scanner, target: Target) -> tuple[tuple[str, ...], str]:
 
 
 def _shortened(findings: tuple[str, ...]) -> list[str]:
-    """What is left out is counted with a digest, so that another list never looks the same."""
+    """Shorten the findings. The rest is counted with a digest, so that another list never looks the same."""
     names = [name[:_LONGEST_TEXT] for name in findings]
     if len(names) <= MAX_FINDINGS:
         return names

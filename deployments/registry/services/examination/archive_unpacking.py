@@ -97,7 +97,7 @@ def _most_bytes(version: ModelVersion, archive_bytes: int) -> int:
 
 
 class _Sink:
-    """Writes the files that the sandbox sends. Trusts nothing of it."""
+    """A receiver that writes the files that the sandbox sends, and trusts nothing of it."""
 
     def __init__(
         self, artifact: StoredArtifact, prefix: str, most_bytes: int, checklist: Checklist

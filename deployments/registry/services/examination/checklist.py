@@ -32,16 +32,16 @@ STEPS: Final = (
 
 
 class LeaseLost(Exception):
-    """Another worker claimed the row, or the verification was stopped. End without writing."""
+    """The lease was lost: another worker claimed the row, or the verification was stopped. End without writing."""
 
 
 class Checklist:
-    """Holds the lease as long as steps are reported."""
+    """The checklist of a verification. It holds the lease as long as steps are reported."""
 
     def __init__(
         self, version_id: int, lease: Lease, earlier: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """`earlier` are the steps of a pass that waits for its last one."""
+        """Start a checklist. `earlier` are the steps of a pass that waits for its last one."""
         self.lease = lease
         self._version_id = version_id
         self._renewed_at = clock.now()
@@ -71,12 +71,12 @@ class Checklist:
         self._write()
 
     def not_tried(self, name: str, reason: str) -> None:
-        """Neither passed nor failed; later steps still run."""
+        """Mark a step as neither passed nor failed, because it was not tried. Later steps still run."""
         self._set(name, ok=None, detail=f"not tried: {reason}")
         self._write()
 
     def inconclusive(self, name: str, detail: str) -> None:
-        """Tried, neither passed nor failed; later steps still run."""
+        """Mark a step as tried, but neither passed nor failed. Later steps still run."""
         self._set(name, ok=None, detail=detail)
         self._write()
 
@@ -86,7 +86,7 @@ class Checklist:
             self._renew()
 
     def keep_alive_unless_stopped(self) -> None:
-        """Like keep_alive. Also raises LeaseLost if the verification was stopped."""
+        """Keep the lease as keep_alive does. Also raises LeaseLost if the verification was stopped."""
         if not self._row().exists():
             raise LeaseLost
         self.keep_alive()

@@ -22,10 +22,10 @@ _FIRST_MINUTES: Final = timedelta(minutes=2)
 
 
 class Runner(Protocol):
-    """Runs Jobs. Each method is idempotent."""
+    """The runner of load tests as Jobs. Each method is idempotent."""
 
     def place_of(self, version: ModelVersion) -> str:
-        """The name of the cluster that the team chose; empty without one."""
+        """Return the name of the cluster that the team chose. Empty without one."""
 
     def begin(self, version: ModelVersion, examined: ExaminedVersion) -> None:
         """Store the run. The cluster is not called."""
@@ -57,7 +57,7 @@ def begin(version: ModelVersion, examined: ExaminedVersion) -> None:
 
 
 def run_of(version: ModelVersion) -> LoadTestRun | None:
-    """Of this verification. One of an earlier verification is removed."""
+    """Return the run of this verification. One of an earlier verification is removed. None if there is none."""
     run = LoadTestRun.objects.filter(version=version).select_related("cluster").first()
     if run is None or run.until == version.deadline_at:
         return run
@@ -66,19 +66,21 @@ def run_of(version: ModelVersion) -> LoadTestRun | None:
 
 
 def remove_of(version: ModelVersion) -> None:
-    """Of a verification that was stopped."""
+    """Remove the runs of a verification that was stopped."""
     for run in LoadTestRun.objects.filter(version=version):
         remove(run)
 
 
 def remove(run: LoadTestRun) -> None:
-    """If the cluster cannot be reached, it removes the Job itself, by its time limits."""
+    """Remove a run. If the cluster cannot be reached, it removes the Job itself, by its time limits."""
     _runners[0].remove(run)
     run.delete()
 
 
 def advance(run: LoadTestRun, checklist: Checklist) -> LoadTest | None:
-    """None while it runs. The Job is gone once there is a result, unless the cluster stays away."""
+    """Take the next step and return the result. None while the test runs. The Job is gone once there is a
+    result, unless the cluster stays away.
+    """
     if run.result is None:
         step = _runners[0].advance(run)
         if isinstance(step, str):

@@ -28,7 +28,7 @@ def examine(
     reading: Reading,
     checklist: Checklist,
 ) -> Inspection:
-    """`path` is the copy of the main file, for formats that need it.
+    """Read the artifact in the sandbox. `path` is the copy of the main file, for formats that need it.
 
     Raises FileRefused, ReaderDied, LeaseLost, and NeedsDeclaration, which quarantines the version.
     """
@@ -77,6 +77,6 @@ def _context_of(version: ModelVersion, artifact: Artifact, detected: Detected) -
 
 
 def _find_logged_class(version: ModelVersion) -> str:
-    """The class that MLflow says it logged; empty for other versions."""
+    """Return the class that MLflow says it logged. Empty for other versions."""
     facts = Import.objects.filter(version=version).values_list("facts", flat=True).first() or {}
     return str(facts.get(MODEL_CLASS, ""))

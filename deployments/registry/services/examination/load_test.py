@@ -43,7 +43,8 @@ def run(
     store: ArtifactStore,
     checklist: Checklist,
 ) -> LoadTest | None:
-    """`columns` are those of the serving repository. None if the test has no result.
+    """Load the repository into Triton. `columns` are those of the serving repository. None if the test has no
+    result.
 
     Raises FileRefused if Triton cannot serve the repository, and LeaseLost.
     """
@@ -99,7 +100,9 @@ def _reason_not_to_try(kind: Format, objects: Sequence[ServingObject]) -> str:
 def conclude(
     result: LoadTest, signature: Signature, checklist: Checklist, sample: Sample | None = None
 ) -> LoadTest | None:
-    """None if the test has no result. Raises FileRefused and LeaseLost as `run`."""
+    """Write the outcome to the checklist and return the test. None if it has no result. Raises FileRefused and
+    LeaseLost as `run`.
+    """
     where = f"on cluster {result.cluster}" if result.cluster else "on the portal's CPU"
     cause = printable(result.detail)[:_MAX_CAUSE_LENGTH].rstrip(". ")
     match result.outcome:
@@ -126,7 +129,7 @@ def conclude(
 
 
 def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str:
-    """Why a model that was not loaded, or gave no answer, may serve all the same; empty if it cannot."""
+    """Say why a model that was not loaded, or gave no answer, may serve all the same. Empty if it cannot."""
     if result.outcome == LoadOutcome.NOT_LOADED and _NO_MODULE in cause:
         fix = "Bring it in an environment (EXECUTION_ENV_PATH), unless the image has it."
         return f"did not load here: {cause}. {fix}"
@@ -142,8 +145,8 @@ def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str
 def _check_answer(
     result: LoadTest, signature: Signature, sample: Sample | None, checklist: Checklist
 ) -> None:
-    """Another score than that of the user's own library is refused; a runtime that answers another shape than
-    the declared one serves the model, so that is a warning.
+    """Check the answer. Another score than that of the user's own library is refused. A runtime that answers
+    another shape than the declared one serves the model, so that is a warning.
     """
     has_scores = sample is not None and bool(result.sample_answers)
     if sample is not None and has_scores:
@@ -178,7 +181,7 @@ def _check_answer(
 def _folder(
     store: ArtifactStore, prefix: str, objects: Sequence[ServingObject], checklist: Checklist
 ) -> Iterator[Path]:
-    """A copy of the serving repository, without the folder of the examination: what runs there has no
+    """Yield a copy of the serving repository, without the folder of the examination: what runs there has no
     business with the uploaded files.
     """
     with TemporaryDirectory(prefix="slipway-load-test-") as name:

@@ -25,8 +25,8 @@ def examine(
     sizes: Mapping[str, int],
     checklist: Checklist,
 ) -> tuple[Inspection, str]:
-    """The inspection, and the reason for a quarantine, or empty. `sizes` are the bytes of all files by path,
-    which lie beside `path` as in the artifact. Raises FileRefused, ReaderDied and LeaseLost.
+    """Return the inspection, and the reason for a quarantine, or empty. `sizes` are the bytes of all files by
+    path, which lie beside `path` as in the artifact. Raises FileRefused, ReaderDied and LeaseLost.
     """
     folder = onnx.folder_of(detected.main)
     beside = {
@@ -58,7 +58,7 @@ def read(
     checklist: Checklist,
     beside: Mapping[str, int] | None = None,
 ) -> OnnxFacts:
-    """`beside` are the other files below the folder of `path`, with their sizes."""
+    """Read the graph in the sandbox. `beside` are the other files below the folder of `path`, with their sizes."""
     step = "Inputs and outputs"
     checklist.running(step, "reading the graph without running it")
     answer = sandboxed_steps.run(
@@ -121,7 +121,7 @@ def _describe_external(facts: OnnxFacts) -> str:
 def _compare_names(
     loaded: dict[str, Any], facts: OnnxFacts, step: str, checklist: Checklist
 ) -> None:
-    """Inputs and outputs of the file must match those that the runtime reports."""
+    """Check that inputs and outputs of the file match those that the runtime reports. Raises FileRefused."""
     signature = facts.signature
     for kind, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         differing = sorted({tensor.name for tensor in tensors} ^ set(loaded[kind]))

@@ -45,9 +45,9 @@ def run(
     access: Access | None = None,
     file_bytes: int = 0,
 ) -> Any:
-    """The result of the task. `step` is the line of the checklist for a refusal, `path` a file on
-    disk that it reads whole, `access` the artifact that it reads in ranges.
-    `file_bytes`: how much it reads beside `path`, for its limits.
+    """Return the result of the task. `step` is the line of the checklist for a refusal, `path` a file on disk
+    that it reads whole, `access` the artifact that it reads in ranges. `file_bytes`: how much it reads
+    beside `path`, for its limits.
 
     Raises FileRefused, ReaderDied, and LeaseLost if the verification is stopped.
     """
@@ -74,7 +74,7 @@ def run(
 
 @contextmanager
 def counted(version: ModelVersion, step: str, checklist: Checklist) -> Iterator[None]:
-    """A worker that is killed inside counts as a death; whatever else happens there does not."""
+    """Count a death of the worker if it is killed inside. Whatever else happens there does not count."""
     if _count_deaths(version, checklist) >= MAX_DEATHS:
         raise refused(checklist, step, _died_twice(_KILLED))
     _add_death(version, 1)
@@ -121,6 +121,8 @@ def _count_deaths(version: ModelVersion, checklist: Checklist) -> int:
 
 
 def _add_death(version: ModelVersion, count: int) -> None:
-    """Never below 0: stopping a verification resets the count while the process is still running."""
+    """Add to the count of deaths, never below 0: stopping a verification resets the count while the process is
+    still running.
+    """
     rows = ModelVersion.objects.filter(pk=version.pk, examination_deaths__gte=-count)
     rows.update(examination_deaths=F("examination_deaths") + count)

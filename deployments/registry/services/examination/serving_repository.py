@@ -20,7 +20,7 @@ _STEP: Final = "Serving repository"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryDraft:
-    """What the repository shall hold, by path below its prefix.
+    """The desired content of the repository, by path below its prefix.
 
     `copied` are objects of the artifact, `sha256` their digests, `generated` what the portal writes.
     """
@@ -43,7 +43,7 @@ class RepositoryDraft:
 def create(
     store: ArtifactStore, version: ModelVersion, draft: RepositoryDraft, checklist: Checklist
 ) -> tuple[str, list[ServingObject]]:
-    """The prefix and its objects. Serving reads the newest object of each key, so the prefix must
+    """Return the prefix and its objects. Serving reads the newest object of each key, so the prefix must
     contain exactly these keys.
     """
     files = "file" if len(draft.copied) == 1 else "files"
@@ -88,7 +88,7 @@ def _write(store: ArtifactStore, prefix: str, draft: RepositoryDraft, checklist:
 def _verified_objects(
     store: ArtifactStore, prefix: str, sha256_by_key: dict[str, str], checklist: Checklist
 ) -> list[ServingObject] | None:
-    """The objects under the prefix, at the VersionId that was read; None if they differ."""
+    """Return the objects under the prefix, at the VersionId that was read. None if they differ."""
     if set(store.list_keys(prefix)) != set(sha256_by_key):
         return None
     objects = [_read(store, key, checklist) for key in sorted(sha256_by_key)]

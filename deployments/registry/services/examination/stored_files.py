@@ -20,7 +20,7 @@ from deployments.registry.services.examination.sandboxed_steps import refused
 def check_sizes(
     store: ArtifactStore, files: Sequence[ArtifactFile], checklist: Checklist
 ) -> dict[str, StoredObject]:
-    """The objects by path. Raises FileRefused."""
+    """Return the objects by path. Raises FileRefused."""
     step = "Size"
     checklist.running(step, "checking object storage")
     objects = {}
@@ -57,7 +57,7 @@ def check_digests(
     *,
     copies: Mapping[str, Path],
 ) -> str:
-    """The identity of the files, from the digests of the stored bytes, which are authoritative.
+    """Return the identity of the files, from the digests of the stored bytes, which are authoritative.
 
     Writes a copy of each file with a path in `copies`. Raises FileRefused.
     """
@@ -84,7 +84,7 @@ def digest_of(
     keep_alive: Callable[[], None],
     target: IO[bytes] | None = None,
 ) -> tuple[str, int]:
-    """SHA-256 and length of an object, read as a stream, and written to `target`."""
+    """Return the SHA-256 and length of an object, read as a stream, and written to `target`."""
     digest, length = hashlib.sha256(), 0
     for chunk in store.read(key, version_id):
         keep_alive()

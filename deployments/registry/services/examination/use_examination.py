@@ -34,7 +34,7 @@ _LARGEST_ESTIMATE_MIB: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class UseExamination:
-    """`signature` is the one for serving."""
+    """The result of the examination. `signature` is the one for serving."""
 
     signature: Signature
     estimate: VramEstimate
@@ -43,7 +43,9 @@ class UseExamination:
 def examine(
     version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checklist, *, can_run: bool
 ) -> UseExamination:
-    """Raises FileRefused if no GPU has enough memory, and LeaseLost. `can_run`: the runtime loaded it."""
+    """Decide the batching and estimate the memory. `can_run` says whether the runtime loaded the model. Raises
+    FileRefused if no GPU has enough memory, and LeaseLost.
+    """
     declaration = declarations.from_json(version.declared)
     signature = _decide_batching(path, facts, declaration, checklist, can_run=can_run)
     return _estimate_memory(path, facts, signature, declaration, checklist)
@@ -81,7 +83,7 @@ def _decide_batching(
 def _run_trial(
     path: Path, facts: OnnxFacts, declaration: Declaration, checklist: Checklist
 ) -> tuple[Verdict, str]:
-    """A crash here is no failure: a valid model may need more than these limits."""
+    """Run the batching trial. A crash here is no failure: a valid model may need more than these limits."""
     outcome = sandbox.run(
         _TRIAL,
         {
@@ -144,7 +146,7 @@ def _estimate_memory(
 def _live_bytes(
     path: Path, signature: Signature, sizes: InputSizes, checklist: Checklist
 ) -> tuple[int, bool]:
-    """Peak bytes, at least those of the inputs, and whether all shapes were inferred."""
+    """Return the peak bytes, at least those of the inputs, and whether all shapes were inferred."""
     fed = _bytes_fed(signature, sizes.dims)
     outcome = sandbox.run(
         _ACTIVATIONS,

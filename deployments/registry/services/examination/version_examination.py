@@ -40,7 +40,7 @@ from deployments.registry.services.scans import step as scan_step
 
 @dataclass(slots=True)
 class ExaminationResult:
-    """Columns to write, and the reason for a quarantine, or empty."""
+    """The columns to write, and the reason for a quarantine, or empty."""
 
     columns: dict[str, Any] = field(default_factory=dict)
     quarantine_reason: str = ""
@@ -49,7 +49,7 @@ class ExaminationResult:
 
 
 def examine(version: ModelVersion, folder: Path, checklist: Checklist) -> ExaminationResult:
-    """Raises FileRefused, ReaderDied and gateway errors; the caller retries after the latter."""
+    """Examine a version. Raises FileRefused, ReaderDied and gateway errors; the caller retries after the latter."""
     result = ExaminationResult()
     files, artifact = _open(version, checklist)
     if archive_unpacking.unpack_if_archive(version, artifact, checklist):
@@ -92,7 +92,7 @@ def _inspect(
     result: ExaminationResult,
     checklist: Checklist,
 ) -> Inspection:
-    """Raises FileRefused, ReaderDied, and NeedsDeclaration."""
+    """Read the artifact by its format. Raises FileRefused, ReaderDied, and NeedsDeclaration."""
     if detected.format.reading is not None:
         return format_examination.examine(
             version,
@@ -116,7 +116,7 @@ def _load(
     result: ExaminationResult,
     checklist: Checklist,
 ) -> None:
-    """The load test, here or on the cluster that the team chose."""
+    """Run the load test, here or on the cluster that the team chose."""
     if result.quarantine_reason:
         load_test.skip("it is quarantined", checklist)
     elif load_test.is_on_cluster(version, kind, checklist):
@@ -131,7 +131,7 @@ def _load(
 def after_load_test(
     examined: ExaminedVersion, result: LoadTest, checklist: Checklist
 ) -> ExaminationResult:
-    """`examined` waited for the result. Raises FileRefused."""
+    """Finish the examination of a version that waited for the result of its load test. Raises FileRefused."""
     signature = signatures.from_json(examined.signature)
     sample = comparison.from_json(examined.sample) if examined.sample else None
     loaded = load_test.conclude(result, signature, checklist, sample)
@@ -158,7 +158,9 @@ def _check_format(
 
 
 def _copies(detected: Detected, artifact: StoredArtifact, folder: Path) -> dict[str, Path]:
-    """Where to write copies of the files, for formats whose libraries read from disk."""
+    """Map the files to the paths of their local copies, for formats whose libraries read from disk. Empty for
+    others.
+    """
     if not detected.format.is_read_locally:
         return {}
     return {

@@ -42,14 +42,14 @@ _MAX_LISTED: Final = 5
 
 
 def pending() -> QuerySet[ModelVersion]:
-    """Uploaded versions whose last scan was by other engines, the longest known first."""
+    """Return the uploaded versions whose last scan was by other engines, the longest known first."""
     rows = ModelVersion.objects.filter(state__in=_STATES, source_uri="")
     current = verdicts.describe_engines(scanners.engines())
     return rows.exclude(scan_engines=current).order_by("check_failures", "pk")
 
 
 def sweep(*, limit: int = 50) -> int:
-    """How many versions were scanned."""
+    """Scan versions that wait for it, and return how many were scanned."""
     if ModelVersion.objects.filter(state=VersionState.VERIFYING).exists():
         return 0
     until, done = clock.now() + _TIME_BUDGET, 0

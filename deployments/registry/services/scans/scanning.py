@@ -29,7 +29,9 @@ _FILES_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """`pickle` is the path of the file whose format is a pickle, or empty; `copies` are files on disk."""
+    """The files to scan. `pickle` is the path of the file whose format is a pickle, or empty; `copies` are
+    files on disk.
+    """
 
     artifact: Artifact
     pickle: str = ""
@@ -38,7 +40,7 @@ class ScanRequest:
 
 
 def scan(request: ScanRequest) -> ScanReport:
-    """Errors of the store and of `while_running` pass through."""
+    """Scan all files of an artifact. Errors of the store and of `while_running` pass through."""
     paths = sorted(request.artifact.sizes)
     files: list[FileScan] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
@@ -51,15 +53,15 @@ def report_of(files: Sequence[FileScan]) -> ScanReport:
 
 
 def unreadable(path: str, problem: str, *, scanner: str = rules.NAME) -> FileScan:
-    """The verdict of a file that a scanner could not get, or did not survive."""
+    """Return the verdict of a file that a scanner could not get, or did not survive."""
     version = scanners.engines()[scanner]
     verdict = ScannerVerdict(scanner, version, ScanOutcome.UNREADABLE, problem=problem[:200])
     return FileScan(path, (verdict,))
 
 
 def _scan_some(request: ScanRequest, paths: Sequence[str]) -> list[FileScan]:
-    """When the process dies each file has one of its own, then each scanner: the verdict names the file and
-    the scanner that failed, and the others still say what they find.
+    """Scan files in one process. If it dies, each file has one of its own, then each scanner: the verdict names
+    the file and the scanner that failed, and the others still say what they find.
     """
     rows, failure = _run(request, paths)
     if not failure:
@@ -81,7 +83,7 @@ def _scan_alone(request: ScanRequest, path: str) -> FileScan:
 def _run(
     request: ScanRequest, paths: Sequence[str], *, only: Sequence[str] = ()
 ) -> tuple[list[list[dict[str, Any]]], str]:
-    """The verdicts of each file, or why there are none."""
+    """Return the verdicts of each file, or why there are none."""
     copies = {
         path: str((request.copies or {})[path]) for path in paths if path in (request.copies or {})
     }

@@ -33,9 +33,8 @@ def scan(
     detected: Detected,
     checklist: Checklist,
 ) -> ScanReport:
-    """The same objects and engines have the same verdict: a version that is verified again keeps it.
-
-    Raises FileRefused where the worker was killed twice, and LeaseLost.
+    """Scan a version. The same objects and engines have the same verdict: a version that is verified again
+    keeps it. Raises FileRefused where the worker was killed twice, and LeaseLost.
     """
     known = verdicts.from_json(version.scan)
     if known is not None and verdicts.describe_engines(scanners.engines()) == version.scan_engines:
@@ -64,7 +63,7 @@ def columns_of(report: ScanReport) -> dict[str, Any]:
 
 
 def decide(version: ModelVersion, kind: Format, report: ScanReport, checklist: Checklist) -> str:
-    """The reason for a quarantine, or empty. Marks the step of the checklist."""
+    """Return the reason for a quarantine, or empty. Marks the step of the checklist."""
     if not releases.is_release_needed(kind, report):
         checklist.passed(_STEP, f"clean: {verdicts.describe_engines(report.engines)}")
         return ""

@@ -50,7 +50,7 @@ def rules_of_claims(
     queue: str,
     prefix: str = "",
 ) -> Iterator[Rule]:
-    """Of deployments and batch jobs. `prefix` is where the settings are."""
+    """Yield the rules for device claims of deployments and batch jobs. `prefix` is the path of the settings."""
     path = f"{prefix}device_claims"
     only_claims = _ONLY_CLAIMS.format(path=path)
     yield f"{prefix}claim_product", is_on or not product, only_claims

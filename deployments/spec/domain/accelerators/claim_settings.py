@@ -1,4 +1,4 @@
-"""Which devices of a DRA driver a claim takes: of deployments and of batch jobs."""
+"""The devices of a DRA driver that a claim takes, for deployments and batch jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What AWS Neuron devices serve, and what they need to know before they do: the model is compiled for it."""
+"""Rules for serving on AWS Neuron devices. Some settings have to be known before the start, because the model
+is compiled for them.
+"""
 
 from __future__ import annotations
 
