@@ -147,6 +147,7 @@ _ALLOWED: Final = {
     "deployments/delivery/gateways/git.py",
     "fleet/clusters/gateways/prometheus.py",
     "fleet/kube/gateways/credentials.py",
+    "fleet/kube/gateways/sigv4.py",
     "fleet/prices/gateways/aws_prices.py",
 }
 

@@ -22,7 +22,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-QUERIES = 35
+QUERIES = 34
 
 
 def measure(world: World, requests: int, failures: int) -> None:
