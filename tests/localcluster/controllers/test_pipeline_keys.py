@@ -140,10 +140,16 @@ def test_without_the_listed_header_or_the_secret_nobody_gets_through(protected: 
     settings = store.get(CONFIG_MAP, *bootstrap.KSERVE_SETTINGS)
     other = json.dumps({"headers": {"propagate": ["x-api-key", "[", "X-Request-Id"]}})
     store.replace(CONFIG_MAP, settings | {"data": {"router": other}})
-
-    # The refusal of the gateway is no JSON, which an ensemble of KServe's cannot merge.
-    wait_for("the member refuses", lambda: "not answer with a JSON" in _ask(protected, "both").text)
-    template = store.get(DEPLOYMENT, "vision", "both")["spec"]["template"]
-    assert template["spec"]["containers"][0]["env"] == [
-        {"name": "PROPAGATE_HEADERS", "value": "x-api-key,[,X-Request-Id"}
-    ]
+    try:
+        # The refusal of the gateway is no JSON, which an ensemble of KServe's cannot merge.
+        wait_for(
+            "the member refuses", lambda: "not answer with a JSON" in _ask(protected, "both").text
+        )
+        template = store.get(DEPLOYMENT, "vision", "both")["spec"]["template"]
+        assert template["spec"]["containers"][0]["env"] == [
+            {"name": "PROPAGATE_HEADERS", "value": "x-api-key,[,X-Request-Id"}
+        ]
+    finally:
+        changed = store.get(CONFIG_MAP, *bootstrap.KSERVE_SETTINGS)
+        store.replace(CONFIG_MAP, changed | {"data": settings["data"]})
+    wait_for("it answers as before", lambda: _ask(protected, "both").status_code == 200)
