@@ -61,6 +61,11 @@ class Server:
     def log_tail(self) -> str:
         return self._log.read_text(errors="replace")[-_LOG_TAIL:]
 
+    def kill(self) -> None:
+        """End it at once, as a crash does. It may have ended."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         self._process.terminate()
         try:

@@ -37,11 +37,11 @@ def running(control_plane: Build, serving: Build) -> Iterator[Cluster]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         plane = stack.enter_context(ControlPlane(control_plane, folder))
         KServe(serving, plane).install(stack, kserve.named_folder())
-        _wait_for_storage(Kubectl(plane.admin))
+        wait_for_storage(Kubectl(plane.admin))
         yield Cluster(plane, _portal_account(plane))
 
 
-def _wait_for_storage(admin: Kubectl) -> None:
+def wait_for_storage(admin: Kubectl) -> None:
     """A server answers 429 to a list, "storage is (re)initializing", until it has read all objects of a
     kind; kubectl tries again for as long as it says.
     """
