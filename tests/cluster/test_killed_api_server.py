@@ -48,9 +48,10 @@ class OwnApiServer:
     def _command_of_the_first(self) -> list[str]:
         port = f"--secure-port={self._first_port}"
         (found,) = [
-            process.cmdline()
-            for process in psutil.process_iter()
-            if port in process.cmdline() and "kube-apiserver" in process.cmdline()[0]
+            command
+            for process in psutil.process_iter(["cmdline"])
+            if port in (command := process.info["cmdline"] or [])
+            and command[0].endswith("kube-apiserver")
         ]
         return found
 
