@@ -22,6 +22,10 @@ def test_the_recorded_verdicts_are_those_of_the_real_server(journey: Callable[[s
         changed = [change for change in table.CHANGES if server.serves(change)]
         verdicts |= {change.name: server.change(change) for change in changed}
 
+    # Whether the controller of Jobs has written `ready` by then is chance; the refusal is not.
+    below_zero = verdicts["job-status-below-zero"]
+    below_zero["fields"] = [field for field in below_zero["fields"] if field != "status.ready"]
+
     wrong = {name: said for name, said in verdicts.items() if said != expected[name]}
     assert wrong == {}
     assert len(served) >= len(table.ROWS) - 3
