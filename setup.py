@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the wheel carries the folders beside the packages."""
+"""Build the wheel with the folders beside the packages, which pyproject.toml cannot name."""
 
 import shutil
 from pathlib import Path

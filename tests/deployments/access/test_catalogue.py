@@ -108,7 +108,7 @@ def test_a_kind_says_what_it_needs_and_what_to_do_without(kind: AccessKind) -> N
 
 
 def test_a_route_is_never_taken_for_one_of_another_kind() -> None:
-    """Also where an issuer has the name of a kind."""
+    """An issuer may have the name of a kind."""
     closed = [kind for kind in (*catalogue.KINDS, UrlKeys()) if not kind.opens_to_everyone]
     issuers = ["", *(kind.name for kind in closed)]
 
