@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ class Credential(Enum):
     CLAIM = "claim"
 
 
-class AccessKind:
+class AccessKind(ABC):
     """A kind of access. Text that ends in a period is a sentence; other text is part of one, or a label."""
 
     # As specs and REST have it. It is stored: it never changes.
@@ -52,9 +53,9 @@ class AccessKind:
     def offered_by(self, capabilities: Capabilities) -> Offer:
         return capabilities.offers(self.option) if self.option else Offer(ok=True)
 
+    @abstractmethod
     def security(self, callers: Callers) -> Mapping[str, Any]:
-        """Return what the SecurityPolicy of the route says, without its target. Not called for an open address."""
-        raise NotImplementedError
+        """Return what the SecurityPolicy of the route says, without its target. Empty if nothing is checked."""
 
     def route_state(self, generation: int, issuer: str) -> str:
         """Return the route's annotation once its policies are written. Empty if there are none.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from deployments.access.domain.callers import Callers
 from deployments.access.domain.kind import AccessKind
 from fleet.clusters.domain.capabilities import Offer
 
@@ -16,6 +18,9 @@ class OpenAddress(AccessKind):
     requirement = "Callers need nothing."
     opens_to_everyone = True
     counts_by_caller = False
+
+    def security(self, callers: Callers) -> Mapping[str, Any]:
+        return {}
 
     def route_state(self, generation: int, issuer: str) -> str:
         return ""
