@@ -102,5 +102,5 @@ class VersionFacetsView(APIView):
     )
     def get(self, request: Request) -> Response:
         query = read_query(VersionFilterSerializer, request)
-        rows = version_search.facets(actor=actor_of(request), filters=filter_of(query))
+        rows = version_search.count(actor=actor_of(request), filters=filter_of(query)).facets
         return Response(FacetSerializer(rows, many=True).data)

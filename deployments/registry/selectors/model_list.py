@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from deployments.models import Alias, Deployment, Model, ModelVersion
 from deployments.registry.selectors import version_search, versions
@@ -57,8 +57,11 @@ def list_models(*, actor: Actor, filters: ModelFilter) -> QuerySet[Model]:
         rows = rows.filter(task=filters.task)
     if filters.label or filters.framework or filters.state or filters.format:
         rows = rows.filter(Exists(_matching_versions(filters)))
+    aliases = Alias.objects.select_related("version").defer(
+        *(f"version__{name}" for name in versions.LARGE)
+    )
     return rows.select_related("team", "created_by").prefetch_related(
-        Prefetch("aliases", Alias.objects.select_related("version").order_by("name"))
+        Prefetch("aliases", aliases.order_by("name"))
     )
 
 
@@ -100,12 +103,8 @@ def _matching_versions(filters: ModelFilter) -> QuerySet[ModelVersion]:
 
 def _latest_versions(model_ids: Collection[int]) -> dict[int, ModelVersion]:
     """Return the newest version of each model that did not fail."""
-    newer = ModelVersion.objects.filter(
-        model_id=OuterRef("model_id"), number__gt=OuterRef("number")
-    ).exclude(state=VersionState.FAILED)
-    rows = (
-        ModelVersion.objects.filter(model_id__in=model_ids)
-        .exclude(state=VersionState.FAILED)
-        .filter(~Exists(newer))
-    )
+    of_model = ModelVersion.objects.filter(model_id=OuterRef("pk"))
+    newest = of_model.exclude(state=VersionState.FAILED).order_by("-number").values("pk")[:1]
+    latest = Model.objects.filter(pk__in=model_ids).values(latest=Subquery(newest))
+    rows = ModelVersion.objects.filter(pk__in=latest).only("model_id", "number", "state")
     return {version.model_id: version for version in rows}

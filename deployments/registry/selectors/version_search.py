@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
@@ -84,18 +84,26 @@ def with_metric(rows: QuerySet[ModelVersion, R], metric: str) -> QuerySet[ModelV
     return rows.annotate(metric_value=F("metric_rows__value"))
 
 
-def facets(*, actor: Actor, filters: VersionFilter) -> list[Facet]:
-    """Return the counted facets. They are counted again when a visible model changed, and at the latest after
-    FACETS_SECONDS.
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The number of matching versions, and the facets."""
+
+    total: int
+    facets: Sequence[Facet]
+
+
+def count(*, actor: Actor, filters: VersionFilter, metric: str = "") -> Counts:
+    """Count what matches. It is counted again when a visible model changed, and at the latest after
+    FACETS_SECONDS. With `metric`, the total is that of the versions that have it.
     """
     teams = sorted(policy.visible_teams(actor).values_list("pk", flat=True))
     changed = Model.objects.filter(team__in=teams).aggregate(at=Max("changed_at"), n=Count("pk"))
-    key = ("registry-facets", teams, changed["at"], changed["n"], filters)
-    return recent(key, lambda: _count(teams, filters), seconds=FACETS_SECONDS)
+    key = ("registry-counts", teams, changed["at"], changed["n"], filters, metric)
+    return recent(key, lambda: _count(teams, filters, metric), seconds=FACETS_SECONDS)
 
 
-def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
-    """Count the facets, in three queries for any number of versions."""
+def _count(teams: Sequence[int], filters: VersionFilter, metric: str) -> Counts:
+    """Count in three queries for any number of versions; the total of a metric needs one more."""
     visible = ModelVersion.objects.filter(model__team__in=teams, discarded_at=None)
     chosen = {
         "team": filters.team,
@@ -112,17 +120,24 @@ def _count(teams: Sequence[int], filters: VersionFilter) -> list[Facet]:
     )
     groups = [(dict(zip(chosen, row[:4], strict=True)), row[4]) for row in counted]
     by_fact = [_facet(name, groups, chosen) for name in chosen]
-    return [*by_fact, _labels(visible, filters), _metrics(visible, filters)]
+    facets = [*by_fact, _labels(visible, filters), _metrics(visible, filters)]
+    if metric:
+        return Counts(with_metric(matching(visible, filters), metric).count(), facets)
+    return Counts(sum(number for facts, number in groups if _has(facts, chosen)), facets)
+
+
+def _has(facts: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
+    return all(facts[name] == value for name, value in chosen.items() if value)
 
 
 def _facet(
     name: str, groups: Sequence[tuple[dict[str, str], int]], chosen: dict[str, str]
 ) -> Facet:
-    others = {other: value for other, value in chosen.items() if other != name and value}
+    others = {other: value for other, value in chosen.items() if other != name}
     counts: Counter[str] = Counter()
-    for facts, count in groups:
-        if all(facts[other] == value for other, value in others.items()):
-            counts[facts[name]] += count
+    for facts, number in groups:
+        if _has(facts, others):
+            counts[facts[name]] += number
     counts.pop("", None)
     return Facet(name, _most_common(counts.items()))
 

@@ -15,7 +15,7 @@ from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
 # Not loaded for lists.
-_LARGE: Final = ("signature", "config_pbtxt", "readme", "scan")
+LARGE: Final = ("signature", "config_pbtxt", "readme", "scan")
 
 
 def get_model(*, actor: Actor, team_slug: str, name: str) -> Model:
@@ -77,7 +77,7 @@ def list_versions(
     sha256: str = "",
 ) -> QuerySet[ModelVersion]:
     """List versions, newest first, without columns that can be megabytes."""
-    rows = _visible(actor).prefetch_related("aliases").defer(*_LARGE)
+    rows = _visible(actor).prefetch_related("aliases").defer(*LARGE)
     if model is not None:
         rows = rows.filter(model=model)
     if state:

@@ -78,9 +78,10 @@ class ModelFilterForm(FilterForm):
 def models(request: HttpRequest, user: User) -> HttpResponse:
     form = ModelFilterForm(request)
     filters = _filters(request, form)
-    show, table = _table(request, user, form, filters)
+    metric = form.metric_sort.rpartition(":")[2]
+    counts = version_search.count(actor=user, filters=filters, metric=metric)
+    show, table = _table(request, user, form, filters, counts.total)
     team = teams.current(request) if filters.team else None
-    facets = version_search.facets(actor=user, filters=filters)
     chosen = {name: form.text(name) for name in _CHOSEN}
     context: dict[str, Any] = {
         "team": team,
@@ -91,7 +92,7 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
             for name in ("models", "versions")
         ],
         "choices": version_results.choices_of(
-            request, facets, {**chosen, "team": filters.team, "metric": form.metric_sort}
+            request, counts.facets, {**chosen, "team": filters.team, "metric": form.metric_sort}
         ),
         "can_upload": team is not None and policy.is_allowed(user, Action.UPLOAD, team),
         **table,
@@ -117,7 +118,7 @@ def _filters(request: HttpRequest, form: ModelFilterForm) -> VersionFilter:
 
 
 def _table(
-    request: HttpRequest, user: User, form: ModelFilterForm, filters: VersionFilter
+    request: HttpRequest, user: User, form: ModelFilterForm, filters: VersionFilter, total: int
 ) -> tuple[str, dict[str, Any]]:
     """Choose the table to show. If none is chosen, it is that of versions where the search says more than a
     model can answer, and where no model matches its words.
@@ -129,12 +130,7 @@ def _table(
         context = _models_context(request, user, form, filters)
         if context["rows"] or form.text("show") or not filters.query.words:
             return show, context
-    sort = form.metric_sort
-    metric = sort.rpartition(":")[2]
-    is_descending = sort.startswith("-")
-    return "versions", version_results.context_of(
-        request, user, filters, metric, is_descending=is_descending
-    )
+    return "versions", version_results.context_of(request, user, filters, form.metric_sort, total)
 
 
 def _models_context(

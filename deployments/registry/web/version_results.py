@@ -48,16 +48,22 @@ class Choice:
 
 
 def context_of(
-    request: HttpRequest, user: User, filters: VersionFilter, metric: str, *, is_descending: bool
+    request: HttpRequest, user: User, filters: VersionFilter, sort: str, total: int
 ) -> dict[str, Any]:
-    """Return the context of found versions. `metric` is the one that they are sorted by; empty means newest
-    first.
+    """Return the context of the `total` versions found. `sort` is `metric:NAME` or `-metric:NAME`; empty means
+    newest first.
     """
     rows = version_search.search(actor=user, filters=filters).order_by("-id")
+    metric = sort.rpartition(":")[2]
     if metric:
         rows = version_search.with_metric(rows, metric)
-        rows = rows.order_by("-metric_value" if is_descending else "metric_value", "-id")
-    page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
+        rows = rows.order_by("-metric_value" if sort.startswith("-") else "metric_value", "-id")
+    paginator = Paginator(rows, _PER_PAGE)
+    # Counting 20,000 versions takes longer than reading a page of them. A few are counted now: a version that
+    # was found since the total was counted would not be shown.
+    if total > _PER_PAGE:
+        paginator.count = total
+    page = paginator.get_page(request.GET.get("page"))
     versions = list(page)
     names = _shown_metrics(versions, filters, metric)
     return {
