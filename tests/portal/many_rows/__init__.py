@@ -17,6 +17,7 @@ from tests.portal.many_rows import accounts, changes, fleet, registry, serving
 # no page and no list reads.
 NOT_COPIED = frozenset(
     {
+        "installation",
         *("cluster", "gitdelivery", "signingkey", "loadtestplace", "loadtestrun", "rolloutlimit"),
         *("callercounter", "callerreading", "energyreading", "unpricedhour", "budgetalert"),
         "scrapereading",

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from portal.accounts.local.models import BrowserSession, Invitation
-from portal.accounts.models import ApiToken, Delegation, Membership, Role, ScimToken, Team, User
+from portal.accounts.models import (
+    AccountHolder,
+    ApiToken,
+    Delegation,
+    Membership,
+    Role,
+    ScimToken,
+    Team,
+    User,
+)
 from portal.audit.models import AuditEvent, ChainLink
 from portal.core import clock
 from portal.notifications.models import Channel, Delivery, Notice
@@ -51,6 +60,10 @@ def fill(full: FullWorld, scale: float) -> list[User]:
         200 * scale,
         email=lambda n: f"invited-{n}@example.org",
         digest=lambda n: digest("invitation", n),
+    )
+    AccountHolder.objects.bulk_create(
+        AccountHolder(account=person, holder=world.lead, means="invitation", at=now)
+        for person in people[: max(2, round(200 * scale))]
     )
     _services(full, scale)
     _messages(full, scale)

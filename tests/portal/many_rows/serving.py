@@ -17,8 +17,10 @@ from deployments.models import (
     KeysAtGateway,
     KeyTokens,
     Pipeline,
+    PipelineKey,
     QualityObservation,
     RolloutTemplate,
+    SafeguardRequest,
     ServiceTarget,
     TargetCount,
 )
@@ -136,6 +138,13 @@ def _health(full: FullWorld, scale: float, revision: int) -> None:
     deployments = list(Deployment.objects.filter(health=None).values_list("pk", flat=True))
     if deployments:
         copies(health, len(deployments), deployment_id=lambda n: deployments[n - 1])
+    others = Deployment.objects.exclude(pk=full.deployment.pk).filter(safeguard_requests=None)
+    SafeguardRequest.objects.bulk_create(
+        SafeguardRequest(
+            deployment=other, safeguard="health", requester=full.world.member, created_at=now
+        )
+        for other in others[: max(2, round(300 * scale))]
+    )
     row = QualityObservation.objects.create(
         revision_id=revision,
         kind="label",
@@ -159,6 +168,13 @@ def _others(full: FullWorld, scale: float) -> None:
         team_id=lambda n: own if n % 2 else teams[n % len(teams)],
         name=lambda n: f"pipeline-{n}",
         namespace=lambda n: f"ns-{n}",
+    )
+    now = clock.now()
+    PipelineKey.objects.bulk_create(
+        PipelineKey(
+            pipeline=pipeline, created_at=now, written_at=now, replaced_at=now, ended_at=now
+        )
+        for _ in range(max(2, round(60 * scale)))
     )
     job = BatchJob.objects.get(pk=full.names["job_id"])
     copies(
