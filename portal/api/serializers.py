@@ -12,18 +12,24 @@ from portal.api.base_serializer import Serializer
 
 
 class MyTeamSerializer(Serializer):
+    """A team of the account, with its role there."""
+
     slug = serializers.CharField()
     name = serializers.CharField()
     role = serializers.CharField(help_text="viewer, member, lead, or admin for platform admins")
 
 
 class GrantSerializer(Serializer):
+    """The token of the request: what it may do, and until when."""
+
     name = serializers.CharField()
     scopes = serializers.ListField(child=serializers.CharField())
     expires_at = serializers.DateTimeField()
 
 
 class MeSerializer(Serializer):
+    """The account that sends the request."""
+
     username = serializers.CharField()
     display_name = serializers.CharField()
     is_platform_admin = serializers.BooleanField()

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.management import install, sizes
+from portal.management import client_answers, install, sizes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAPSHOT = REPOSITORY / "docs" / "openapi.yaml"
@@ -45,7 +45,7 @@ def main() -> int:
     if "--write-openapi" in sys.argv:
         SNAPSHOT.write_text(_schema())
         print(f"Wrote {SNAPSHOT.relative_to(REPOSITORY)}.")
-        return 0
+        return client_answers.main()
     if "--openapi" in sys.argv:
         difference = _openapi_difference()
         print(difference)
@@ -92,6 +92,11 @@ def _checks() -> list[Check]:
             "OpenAPI snapshot",
             (sys.executable, "-m", "portal.management.check", "--openapi"),
             "Run make openapi and review the diff before you commit it.",
+        ),
+        Check(
+            "client's answers",
+            (sys.executable, "-m", "portal.management.client_answers", "--check"),
+            "Run make openapi; what the client names is in client/answers.toml.",
         ),
     ]
 

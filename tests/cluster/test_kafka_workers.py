@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import secrets
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 
 from deployments.batch.domain import worker_outbox, worker_store
-from deployments.batch.domain.sources.kafka import library, topic
+from deployments.batch.domain.sources.kafka import topic
+from deployments.batch.domain.sources.kafka.kind import KafkaKind
 from deployments.batch.domain.sources.kafka.topic import KafkaTopic
 from deployments.batch.domain.worker_store import Ended
 from tests.cluster.kafka import broker, jars
@@ -233,16 +236,19 @@ def test_the_pod_imports_the_client_from_what_the_portal_put_into_the_store(
     kafka_bench.running()
     listed = worker_store.Store().get(kafka_bench.bench.link())[1]
     status, content = worker_store.Store().get(json.loads(listed)["library"])
-    assert (status, content) == (200, library.archive())
+    library = KafkaKind().library()
+    assert library is not None
+    assert (status, content) == (200, library.archive)
 
-    file = tmp_path / "library.zip"
-    file.write_bytes(content)
-    program = f"import sys; sys.path.insert(0, {str(file)!r}); import kafka; print(kafka.__file__)"
+    zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path)
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kafka; print(kafka.__file__)"
+    )
     # -S: without the packages of this environment.
     done = subprocess.run(
         [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == f"{file}/kafka/__init__.py"
+    assert done.stdout.strip() == f"{tmp_path}/kafka/__init__.py"
 
     outbox = kafka_bench.consumer().outbox
     with pytest.raises(Ended, match="is not what the job names"):

@@ -31,6 +31,8 @@ class AlertFilterSerializer(Serializer):
 
 
 class AlertSerializer(Serializer):
+    """An alert of a team."""
+
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.slug")
     kind = serializers.ChoiceField(choices=list(catalogue.KINDS))

@@ -25,6 +25,8 @@ class ProvenanceSerializer(Serializer):
 
 
 class AttestationSerializer(Serializer):
+    """A signature or provenance of a version; `reason` says why it is not trusted."""
+
     id = serializers.IntegerField(source="pk")
     filename = serializers.CharField()
     sha256 = serializers.CharField()

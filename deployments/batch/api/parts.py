@@ -20,6 +20,8 @@ from portal.api.responses import PROBLEM
 
 
 class BatchPartSerializer(Serializer):
+    """A finished part of a batch job's output."""
+
     number = serializers.IntegerField()
     first_row = serializers.IntegerField()
     rows = serializers.IntegerField()

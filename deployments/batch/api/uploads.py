@@ -41,6 +41,8 @@ class StartBatchUploadSerializer(Serializer):
 
 
 class BatchUploadSerializer(Serializer):
+    """An upload of a file of rows. Once it is complete, a job can read it as `input`."""
+
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.slug")
     path = serializers.CharField(help_text="the name of the file")

@@ -61,6 +61,8 @@ class NewBatchJobSerializer(DefinedSerializer):
 
 
 class BatchJobSerializer(Serializer):
+    """A batch job, over files of rows or over the messages of a queue."""
+
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.slug")
     name = serializers.CharField()
@@ -87,6 +89,8 @@ class BatchJobSerializer(Serializer):
 
 
 class BatchQueueSerializer(Serializer):
+    """The progress of a job that drains a queue, in messages."""
+
     waiting = serializers.IntegerField(
         allow_null=True, help_text="messages without an answer at waiting_at; null: not known"
     )
@@ -99,6 +103,8 @@ class BatchQueueSerializer(Serializer):
 
 
 class BatchJobDetailsSerializer(BatchJobSerializer):
+    """A batch job with its progress and costs."""
+
     detail = serializers.CharField(help_text="what its workers do now")
     first_error = serializers.CharField()
     queue = BatchQueueSerializer(allow_null=True, help_text="null for a job over files")
@@ -115,6 +121,8 @@ class BatchJobDetailsSerializer(BatchJobSerializer):
 
 
 class BatchPriceSerializer(Serializer):
+    """The price of all workers in US dollars; null means unknown."""
+
     per_hour = dollars(
         source="usd_per_hour_amount", allow_null=True, help_text="all workers; null: not known"
     )
@@ -122,6 +130,8 @@ class BatchPriceSerializer(Serializer):
 
 
 class BatchEstimateSerializer(Serializer):
+    """The estimate of a batch job before it starts."""
+
     per_hour = dollars(source="price.usd_per_hour_amount", allow_null=True)
     cost_limit = dollars(source="price.amount", allow_null=True, help_text="until the deadline")
     spot = BatchPriceSerializer(help_text="the same workers on spot nodes")

@@ -1,4 +1,4 @@
-"""The programs of batch pods as one text each: their modules, of which each has the standard library only."""
+"""The programs of batch pods as one text each: their modules, of which each has the standard library only, and a queue's its library."""
 
 from __future__ import annotations
 

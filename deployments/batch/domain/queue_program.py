@@ -1,6 +1,7 @@
 """The program of a queue worker's pod: start Triton, then answer messages until none is left (queue_worker.py).
 
 It travels as the text of a command (program.py), so it has the standard library only and runs on Python 3.9 and newer.
+What a kind of queue imports besides comes by its library (sources/library.py); botocore needs Python 3.10.
 SLIPWAY_BATCH is the plan, SLIPWAY_CHUNKS_0 the address of the list of addresses (worker_outbox.py).
 Exit codes as worker_program.py has them.
 """

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import sys
 import threading
+import zipfile
 from pathlib import Path
 
 from deployments.batch.domain.worker_store import EXPIRED, NEVER, Ended, Json, Store, pause
@@ -54,9 +56,10 @@ class Outbox:
             raise Ended(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
         if hashlib.sha256(content).hexdigest() != digest:
             raise Ended(NEVER, "the library of the worker is not what the job names")
-        file = folder / "library.zip"
-        file.write_bytes(content)
-        sys.path.insert(0, str(file))
+        # Unpacked, because some read files beside their modules.
+        unpacked = folder / "library"
+        zipfile.ZipFile(io.BytesIO(content)).extractall(unpacked)
+        sys.path.insert(0, str(unpacked))
 
     def keep_fresh(self) -> None:
         while True:

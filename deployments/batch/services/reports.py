@@ -179,12 +179,12 @@ def _library(job: BatchJob, store: BatchStore) -> dict[str, str]:
     """Store the library once per attempt, whose plan names its digest, and return its signed address. Empty if the
     kind of queue needs none.
     """
-    content = queues.kind_of(job.input).library()
-    if content is None:
+    library = queues.kind_of(job.input).library()
+    if library is None:
         return {}
     key = places.library_key(job.pk, job.attempt)
     if store.find(store.bucket, key) is None:
-        store.put(key, content)
+        store.put(key, library.archive)
     return {"library": store.url_to_read(key, seconds=links.SECONDS)}
 
 

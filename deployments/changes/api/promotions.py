@@ -40,12 +40,16 @@ class PromotionEvidenceSerializer(Serializer):
 
 
 class PromotionTargetSerializer(Serializer):
+    """A deployment that can take the version."""
+
     id = serializers.IntegerField()
     name = serializers.CharField()
     cluster = serializers.CharField(source="cluster.name")
 
 
 class PromotionSerializer(Serializer):
+    """An environment to which the version of a deployment can go next."""
+
     environment = choice_of(Environment, help_text="that the version would enter")
     version_id = serializers.IntegerField(source="revision.version_id")
     evidence = PromotionEvidenceSerializer(allow_null=True)

@@ -93,6 +93,8 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
 
 
 class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
+    """A change request with what its decision depends on."""
+
     kind = choice_of(ChangeKind)
     state = choice_of(ChangeState)
     team = serializers.CharField(source="team.slug")

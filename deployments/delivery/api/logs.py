@@ -28,12 +28,16 @@ class LogQuerySerializer(Serializer):
 
 
 class LogPodSerializer(Serializer):
+    """A pod of a deployment."""
+
     name = serializers.CharField()
     phase = serializers.CharField()
     is_ready = serializers.BooleanField()
 
 
 class LogSerializer(Serializer):
+    """The last lines of one pod; `problem` says why there are none."""
+
     pod = serializers.CharField(help_text="empty: the deployment has no pod")
     pods = LogPodSerializer(many=True, help_text="newest revision first")
     text = serializers.CharField(help_text="the last lines")

@@ -31,6 +31,8 @@ class StartImportSerializer(Serializer):
 
 
 class ImportSerializer(Serializer):
+    """An import of files into the version `version_id`."""
+
     id = serializers.IntegerField()
     version_id = serializers.IntegerField()
     version = serializers.CharField(source="version.label")
@@ -67,11 +69,17 @@ class ImportFilterSerializer(Serializer):
 
 
 class MlflowServerSerializer(Serializer):
+    """An MLflow server that the platform names."""
+
     name = serializers.CharField()
     address = serializers.CharField()
 
 
 class MlflowModelSerializer(Serializer):
+    """A registered model of an MLflow server; `newest` is the number of its newest version, empty
+    if there is none.
+    """
+
     name = serializers.CharField()
     description = serializers.CharField()
     newest = serializers.CharField(help_text="number of the newest version; empty if there is none")
@@ -79,6 +87,8 @@ class MlflowModelSerializer(Serializer):
 
 
 class MlflowVersionSerializer(Serializer):
+    """A version of a registered model. It is imported by its `address`."""
+
     name = serializers.CharField()
     number = serializers.CharField()
     address = serializers.SerializerMethodField(help_text="what to import it by")

@@ -48,6 +48,8 @@ class WaitingFilterSerializer(Serializer):
 
 
 class WaitingRequestSerializer(Serializer):
+    """A request that you may approve or reject now."""
+
     kind = serializers.ChoiceField(
         choices=KINDS, help_text="of deployments and pipelines: a change request"
     )

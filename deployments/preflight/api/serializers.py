@@ -11,6 +11,10 @@ from portal.api.base_serializer import Serializer
 
 
 class PreflightCheckSerializer(Serializer):
+    """A check of a request; `ok` is null while unknown. A failed one with `is_blocking` refuses
+    the request.
+    """
+
     name = serializers.CharField()
     ok = serializers.BooleanField(allow_null=True, help_text="null: unknown")
     detail = serializers.CharField()
@@ -19,6 +23,8 @@ class PreflightCheckSerializer(Serializer):
 
 
 class CostSerializer(Serializer):
+    """The cost of a request in US dollars, as text; null means unknown."""
+
     per_hour = serializers.CharField(allow_null=True, help_text="US dollars; null: unknown")
     month_min = serializers.CharField(allow_null=True)
     month_max = serializers.CharField(allow_null=True)
@@ -51,6 +57,8 @@ class CostSerializer(Serializer):
 
 
 class PreflightSerializer(Serializer):
+    """The checks and costs of a new deployment before it is requested."""
+
     can_submit = serializers.BooleanField()
     checks = PreflightCheckSerializer(many=True)
     cost = serializers.SerializerMethodField()
@@ -65,6 +73,8 @@ class PreflightSerializer(Serializer):
 
 
 class ChangePreflightSerializer(Serializer):
+    """The checks and costs of a change before it is requested."""
+
     can_submit = serializers.BooleanField()
     checks = PreflightCheckSerializer(many=True, help_text="empty for a retirement")
     cost = serializers.SerializerMethodField()

@@ -21,6 +21,8 @@ from portal.api.base_serializer import Serializer, choice_of
 
 
 class TensorSerializer(Serializer):
+    """An input or output of a model."""
+
     name = serializers.CharField()
     dtype = serializers.CharField(help_text="Triton's data type without TYPE_")
     dims = serializers.ListField(
@@ -30,6 +32,8 @@ class TensorSerializer(Serializer):
 
 
 class SignatureSerializer(Serializer):
+    """The inputs and outputs of a model; `max_batch_size` 0 means no batching."""
+
     inputs = TensorSerializer(many=True)
     outputs = TensorSerializer(many=True)
     max_batch_size = serializers.IntegerField(help_text="0: no batching")
@@ -86,12 +90,16 @@ class DeclarationSerializer(Serializer):
 
 
 class CheckSerializer(Serializer):
+    """A check of a version's verification; `ok` is null while it is unknown or was not tried."""
+
     name = serializers.CharField()
     ok = serializers.BooleanField(allow_null=True, help_text="null: not known yet, or not tried")
     detail = serializers.CharField()
 
 
 class AliasSerializer(Serializer):
+    """A name that points to a version of a model."""
+
     name = serializers.CharField()
     version = serializers.IntegerField(source="version.number")
     is_protected = serializers.BooleanField()
@@ -99,6 +107,8 @@ class AliasSerializer(Serializer):
 
 
 class ModelSerializer(Serializer):
+    """A model of a team."""
+
     id = serializers.IntegerField()
     team = serializers.CharField(source="team.slug")
     name = serializers.CharField()
@@ -204,6 +214,8 @@ class LoadTestSerializer(Serializer):
 
 
 class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
+    """A version with its signature and configuration."""
+
     origin = serializers.SerializerMethodField()
     aliases = serializers.SerializerMethodField()  # type: ignore[assignment]  # of one version
     readme = serializers.CharField(help_text="Markdown")

@@ -86,6 +86,8 @@ class UploadPreviewSerializer(Serializer):
 
 
 class ArtifactFileSerializer(Serializer):
+    """A file of a version. All parts but the last have `part_size` bytes."""
+
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()
     part_size = serializers.IntegerField(
@@ -113,6 +115,8 @@ class ArtifactFileSerializer(Serializer):
 
 
 class StartedUploadSerializer(VersionSerializer):
+    """A version and the files that have to be sent."""
+
     files = ArtifactFileSerializer(many=True)
 
 
@@ -157,6 +161,8 @@ class SignPartsSerializer(PartsOfFileSerializer):
 
 
 class PartUrlSerializer(Serializer):
+    """A URL for one PUT of exactly `size_bytes`, with these headers."""
+
     path = serializers.CharField(help_text="of the file")
     number = serializers.IntegerField()
     url = serializers.CharField(help_text="for one PUT of exactly size_bytes")
@@ -181,6 +187,8 @@ class PartsQuerySerializer(Serializer):
 
 
 class PartsSerializer(Serializer):
+    """The state of a file's upload; the parts in `missing` still have to be sent."""
+
     part_size = serializers.IntegerField(source="plan.part_bytes")
     part_count = serializers.IntegerField(source="plan.count")
     stored = StoredPartSerializer(many=True)

@@ -50,6 +50,8 @@ class EventsQuerySerializer(Serializer):
 
 
 class RolloutEventSerializer(Serializer):
+    """An event of a rollout."""
+
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     kind = serializers.CharField(help_text="the phase after the event")
@@ -59,6 +61,8 @@ class RolloutEventSerializer(Serializer):
 
 
 class RolloutNewsSerializer(Serializer):
+    """The events of a rollout since `after`; pass it on to get only new ones."""
+
     events = RolloutEventSerializer(many=True, help_text="oldest first, at most 200")
     after = serializers.IntegerField(help_text="pass it as `after` to get only new events")
     rollout = RolloutSerializer(source="view", allow_null=True)

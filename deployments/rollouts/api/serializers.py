@@ -11,6 +11,8 @@ from portal.api.base_serializer import Serializer, choice_of
 
 
 class GuardSerializer(Serializer):
+    """A guard's last result in a rollout."""
+
     guard = serializers.CharField()
     stable = serializers.CharField()
     candidate = serializers.CharField()
@@ -29,6 +31,8 @@ class GuardSerializer(Serializer):
 
 
 class StepStateSerializer(RolloutStepSerializer):
+    """A step of a rollout and its state."""
+
     index = serializers.IntegerField()
     state = serializers.CharField(
         help_text="done, current, ahead, left (before its end) or skipped"
@@ -36,6 +40,8 @@ class StepStateSerializer(RolloutStepSerializer):
 
 
 class RolloutSerializer(Serializer):
+    """A rollout. A promotion confirms its `evidence_hash`."""
+
     id = serializers.IntegerField(source="rollout.pk")
     deployment_id = serializers.IntegerField(source="rollout.deployment_id")
     change_id = serializers.IntegerField(source="rollout.change_id")

@@ -14,6 +14,8 @@ TAGS = ["deployments"]
 
 
 class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    """A revision of a deployment; `version` is the model's name, a colon and the number."""
+
     version = serializers.CharField(source="version.label")
     spec = ServingSpecSerializer()
 
@@ -37,6 +39,10 @@ class ListedRevisionSerializer(RevisionSerializer):
 
 
 class DesiredSerializer(Serializer):
+    """The desired state of a deployment; `candidate_weight` is the percentage of requests that the
+    candidate gets.
+    """
+
     generation = serializers.IntegerField(source="desired_generation")
     stable = RevisionSerializer(source="stable_revision", allow_null=True)
     candidate = RevisionSerializer(source="candidate_revision", allow_null=True)
@@ -53,6 +59,8 @@ class DesiredSerializer(Serializer):
 
 
 class ObservedSerializer(Serializer):
+    """The state of a deployment as its cluster last reported it."""
+
     generation = serializers.IntegerField(source="observed_generation")
     at = serializers.DateTimeField(source="observed_at", allow_null=True)
     candidate_weight = serializers.IntegerField(
@@ -70,6 +78,8 @@ class ObservedSerializer(Serializer):
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
+    """A deployment with its desired and observed state."""
+
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
     environment = choice_of(Environment)
@@ -122,6 +132,8 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
 
 
 class DeploymentEventSerializer(Serializer):
+    """An event in the history of a deployment."""
+
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     kind = serializers.CharField()

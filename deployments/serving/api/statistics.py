@@ -65,12 +65,16 @@ class ServingStatsSerializer(Serializer):
 
 
 class RevisionStatsSerializer(Serializer):
+    """The statistics of one revision."""
+
     number = serializers.IntegerField()
     role = serializers.CharField(help_text="stable, candidate or baseline")
     stats = ServingStatsSerializer(allow_null=True)
 
 
 class DeploymentStatsSerializer(Serializer):
+    """The statistics of a deployment; `total` is null when no pod was polled in the interval."""
+
     seconds = serializers.IntegerField()
     total = ServingStatsSerializer(
         allow_null=True, help_text="null: no pod was polled in this interval"

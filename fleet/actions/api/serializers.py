@@ -50,6 +50,8 @@ class ApproveActionSerializer(ActionCommentSerializer):
 
 
 class FieldChangeSerializer(Serializer):
+    """A field that the action changes, before and after."""
+
     field = serializers.CharField(source="label")
     before = serializers.CharField()
     after = serializers.CharField()
@@ -67,6 +69,8 @@ class AffectedSerializer(Serializer):
 
 
 class HeldBudgetSerializer(Serializer):
+    """A disruption budget that does not let its pods be evicted now."""
+
     namespace = serializers.CharField()
     name = serializers.CharField()
     pods = serializers.IntegerField()
@@ -74,6 +78,8 @@ class HeldBudgetSerializer(Serializer):
 
 
 class ActionEvidenceSerializer(Serializer):
+    """The effects of an action as they were shown to the requester and the approver."""
+
     changes = FieldChangeSerializer(many=True)
     deployments = AffectedSerializer(many=True)
     budgets = HeldBudgetSerializer(many=True)
@@ -86,6 +92,8 @@ class ActionEvidenceSerializer(Serializer):
 
 
 class FleetActionSerializer(Serializer):
+    """An action on the fleet. While it runs, `state_reason` says how far it is."""
+
     id = serializers.IntegerField()
     kind = choice_of(ActionKind)
     cluster = serializers.CharField(source="cluster.name")
@@ -107,6 +115,8 @@ class FleetActionSerializer(Serializer):
 
 
 class FleetActionDetailsSerializer(FleetActionSerializer):
+    """An action on the fleet with its evidence. An approval names `evidence_hash`."""
+
     evidence = ActionEvidenceSerializer(help_text="what the request showed")
     evidence_hash = serializers.CharField()
     why_not_decide = serializers.CharField(help_text="empty: you may approve or reject it")

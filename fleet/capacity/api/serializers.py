@@ -59,6 +59,8 @@ class GpuSerializer(Serializer):
 
 
 class NoticeSerializer(Serializer):
+    """An announcement about a node."""
+
     kind = serializers.ChoiceField(
         choices=[(kind.value, kind.value) for kind in NoticeKind],
         help_text="reclaim: the provider takes the node back; removal: something else removes it; gpu-fault: a GPU of it is faulty",
@@ -72,6 +74,8 @@ class NoticeSerializer(Serializer):
 
 
 class NodeSerializer(Serializer):
+    """A GPU node."""
+
     id = serializers.IntegerField()
     cluster_id = serializers.IntegerField()
     cluster_name = serializers.CharField()

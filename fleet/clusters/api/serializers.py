@@ -55,6 +55,8 @@ class OtherInstallationSerializer(Serializer):
 
 
 class ClusterSerializer(Serializer):
+    """A cluster to deploy to."""
+
     id = serializers.IntegerField()
     name = serializers.CharField()
     kind = serializers.CharField()

@@ -20,6 +20,8 @@ class MomentField(serializers.DateTimeField):
 
 
 class KeySerializer(Serializer):
+    """The group of a row of costs."""
+
     name = serializers.CharField(source="label")
     team_slug = serializers.CharField()
     model = serializers.CharField()
@@ -40,6 +42,8 @@ class UsageSerializer(Serializer):
 
 
 class CostRowSerializer(Serializer):
+    """The costs of one group in US dollars."""
+
     key = KeySerializer()
     amount = dollars()
     allocated_amount = dollars(help_text="for sealed hours")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deployments.batch.domain.sources.kafka import library
+from deployments.batch.domain.sources.kafka.kind import KafkaKind
 from deployments.batch.domain.sources.kafka.marks import Mark
 from deployments.models import BatchJob
 from portal.core.errors import Invalid
@@ -80,11 +80,13 @@ def test_keda_counts_the_lag_and_workers_get_the_client_by_its_digest(bench: Ben
         "secretKeyRef": {"name": "kafka-auth", "key": "password"}
     }
     plan = json.loads(env["SLIPWAY_BATCH"]["value"])["source"]
-    assert plan["library"] == library.digest()
+    library = KafkaKind().library()
+    assert library is not None
+    assert plan["library"] == library.digest
     assert (plan["dead_letters"], plan["group"]) == ("requests-dead", "scorers")
     key = f"batch-work/{job.pk}/library/1.zip"
     stored = bench.s3.get_object(Bucket=bench.bucket, Key=key)["Body"].read()
-    assert stored == library.archive()
+    assert stored == library.archive
     assert len(container["command"][2]) < 128 * 1024, "the most of one argument in Linux"
 
 

@@ -139,7 +139,7 @@ def test_what_is_worked_on_stays_invisible_and_what_is_given_back_is_there_at_on
     whole = SqsApi.call
 
     def noted(self: SqsApi, action: str, **values: Any) -> Any:
-        if action == "ChangeMessageVisibilityBatch":
+        if action == "change_message_visibility_batch":
             calls.append((action, [entry["VisibilityTimeout"] for entry in values["Entries"]]))
         return whole(self, action, **values)
 

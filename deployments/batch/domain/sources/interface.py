@@ -1,7 +1,7 @@
 """The interface of a kind of queue: a package beside this file with both halves, and its line in catalogue.py.
 
 `QueueKind` is the portal's half: addresses, refusals and manifests. `Source` is the worker's half: it travels as
-text (program.py), so it has the standard library only.
+text (program.py), so it has the standard library only, and what `QueueKind.library` sends along.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.sources.library import Library
 from deployments.batch.domain.sources.message import Message
 
 
@@ -52,10 +53,10 @@ class QueueKind(Protocol):
     @property
     def source_class(self) -> str: ...
 
-    def library(self) -> bytes | None:
-        """Return a zip archive of pure Python that the worker's half imports besides the standard library.
+    def library(self) -> Library | None:
+        """Return the packages that the worker's half imports besides the standard library. None if it needs none.
 
-        Its SHA-256 is in the plan as `library`. None if the standard library is enough.
+        The digest of their archive is in the plan as `library`.
         """
 
     def places_of(self, address: str) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
 from deployments.batch.domain.sources.interface import Queue
-from deployments.batch.domain.sources.kafka import library, marks, topic
+from deployments.batch.domain.sources.kafka import marks, topic
+from deployments.batch.domain.sources.library import Library
 from portal.core.definitions import Rejected
 
 _GROUP: Final = "slipway"
@@ -19,6 +20,8 @@ _SERVER: Final = r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?:[0-9]{1,5}"
 _ADDRESS: Final = re.compile(
     rf"kafka://(?P<servers>{_SERVER}(,{_SERVER}){{0,9}})/(?P<topic>{_NAME})"
 )
+# Without its programs of its own.
+_KAFKA: Final = Library(("kafka",), left_out=frozenset(["kafka/cli", "kafka/benchmarks"]))
 _KEYS: Final = ("sasl", "username", "password", "tls")
 
 
@@ -30,8 +33,8 @@ class KafkaKind:
     modules: tuple[ModuleType, ...] = (marks, topic)
     source_class: str = topic.KafkaTopic.__name__
 
-    def library(self) -> bytes | None:
-        return library.archive()
+    def library(self) -> Library | None:
+        return _KAFKA
 
     def places_of(self, address: str) -> tuple[str, ...]:
         return tuple(f"{host}:{port}" for host, port in _servers_of(self._parse(address)))
@@ -61,7 +64,7 @@ class KafkaKind:
             "dead_letters": dead_letters,
             "tries": settings.tries,
             "answers": "",
-            "library": library.digest(),
+            "library": _KAFKA.digest,
         }
         return Queue(self, plan, tuple(servers), name, group, dead_letters)
 

@@ -1,6 +1,6 @@
 """A topic of Kafka as the source of a queue worker: a part of its program (program.py).
 
-The client is kafka-python, which the worker has loaded before (queue_worker.py). Each read is settled before the next
+The client is kafka-python, which the worker has loaded before (queue_program.py). Each read is settled before the next
 one, so that a rebalance, which happens while it reads, finds nothing in hand.
 """
 

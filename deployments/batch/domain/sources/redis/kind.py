@@ -9,6 +9,7 @@ from typing import Any, Final
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
 from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.library import Library
 from deployments.batch.domain.sources.redis import resp, stream
 from portal.core.definitions import Rejected
 
@@ -32,7 +33,7 @@ class RedisKind:
     modules: tuple[ModuleType, ...] = (resp, stream)
     source_class: str = stream.RedisStream.__name__
 
-    def library(self) -> bytes | None:
+    def library(self) -> Library | None:
         return None
 
     def places_of(self, address: str) -> tuple[str, ...]:

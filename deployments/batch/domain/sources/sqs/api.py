@@ -1,34 +1,30 @@
-"""A client of SQS (its JSON protocol) of the standard library: a part of the program of queue workers (program.py)."""
+"""A client of SQS: a part of the program of queue workers (program.py), which has loaded botocore before."""
 
 from __future__ import annotations
 
-import http.client
-import json
-import threading
-import time
+import importlib
+import ssl
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from deployments.batch.domain.sources.message import SourceError
-from deployments.batch.domain.sources.sqs.credentials import Credentials, signed
-from deployments.batch.domain.worker_store import (
-    ATTEMPTS,
-    NEVER,
-    ONCE_MORE,
-    POLL_SECONDS,
-    Ended,
-    Json,
-    pause,
-)
+from deployments.batch.domain.worker_store import ATTEMPTS, NEVER, Ended, Json
 
 SQS_SECONDS = 30
 MISSING = ("QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently")
-ENDED_KEYS = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")
 NOT_ALLOWED = (
     *("AccessDenied", "AccessDeniedException", "AuthFailure", "InvalidClientTokenId"),
     *("SignatureDoesNotMatch", "InvalidSecurity", "UnrecognizedClientException"),
+    *("ExpiredToken", "ExpiredTokenException", "RequestExpired"),
 )
-BUSY = ("RequestThrottled", "ThrottlingException", "Throttling", "ServiceUnavailable")
+# In an answer that botocore tried to get again, as often as it does.
+GIVEN_UP = {"MaxAttemptsReached", "RetryQuotaReached"}
+# The authorities that the image trusts may include a private one. Debian's Python does not name its bundle.
+BUNDLES = (ssl.get_default_verify_paths().cafile, "/etc/ssl/certs/ca-certificates.crt")
+NO_CREDENTIALS = (
+    "the pod has no credentials of AWS: give the role of the team's models access to the queue, or name a Secret "
+    "with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+)
 
 
 class SqsError(SourceError):
@@ -40,67 +36,53 @@ class SqsError(SourceError):
 
 
 class SqsApi:
-    """A client with one connection for each thread. All calls here may be sent twice."""
+    """A client for several threads. All calls here may be sent twice.
+
+    Credentials are those of the environment, of the service account's role (IRSA) or of EKS Pod Identity.
+    """
 
     def __init__(self, endpoint: str, region: str) -> None:
-        self.address, self.region = urlsplit(endpoint), region
-        self.credentials, self.local = Credentials(region), threading.local()
+        self.errors: Any = importlib.import_module("botocore.exceptions")
+        session = importlib.import_module("botocore.session").Session()
+        session.set_config_variable("region", region)
+        # The role of the node is not the team's.
+        session.get_component("credential_provider").remove("iam-role")
+        retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
+        config = importlib.import_module("botocore.config").Config(
+            connect_timeout=SQS_SECONDS, read_timeout=SQS_SECONDS, retries=retries
+        )
+        bundle = next((path for path in BUNDLES if path and Path(path).is_file()), None)
+        try:
+            self.client: Any = session.create_client(
+                "sqs", endpoint_url=endpoint, config=config, verify=bundle
+            )
+        except self.errors.BotoCoreError as error:
+            raise Ended(1, f"AWS gives the pod no credentials: {error}") from None
 
     def call(self, action: str, **values: Any) -> Json:
-        body, problem = json.dumps(values).encode(), ""
-        for attempt in range(ATTEMPTS):
-            try:
-                status, content = self.send(action, body)
-            except (OSError, http.client.HTTPException) as error:
-                problem = f"{type(error).__name__}: {error}"
-            else:
-                if status == 200:
-                    answer: Json = json.loads(content or b"{}")
-                    return answer
-                error_kind, detail = error_of_sqs(content)
-                problem = f"{error_kind or f'HTTP {status}'}: {detail}"
-                self.refuse(action, error_kind, problem, values)
-                is_passing = status in ONCE_MORE or error_kind in (*BUSY, *ENDED_KEYS)
-                if not is_passing:
-                    raise SqsError(error_kind or f"HTTP {status}", detail)
-            pause(min(2**attempt, 20) * POLL_SECONDS)
-        raise Ended(1, f"the queue does not answer: {problem}")
-
-    def refuse(self, action: str, kind: str, problem: str, values: Json) -> None:
-        if kind in MISSING:
-            raise Ended(NEVER, f"the queue {values.get('QueueUrl')} does not exist")
-        if kind in NOT_ALLOWED:
-            raise Ended(1, f"SQS refuses the worker sqs:{action}: {problem}")
-        if kind in ENDED_KEYS:
-            self.credentials.forget()
-
-    def send(self, action: str, body: bytes) -> tuple[int, bytes]:
-        headers = {
-            "Content-Type": "application/x-amz-json-1.0",
-            "X-Amz-Target": f"AmazonSQS.{action}",
-        }
-        keys, host = self.credentials.current(), self.address.netloc
-        headers = signed(keys, self.region, "sqs", host, body, headers, time.time())
-        connection = getattr(self.local, "connection", None)
-        if connection is None:
-            is_plain = self.address.scheme == "http"
-            kind: Any = http.client.HTTPConnection if is_plain else http.client.HTTPSConnection
-            connection = self.local.connection = kind(host, timeout=SQS_SECONDS)
+        """Call an action by its name in Python, for example receive_message."""
         try:
-            connection.request("POST", "/", body, headers)
-            response = connection.getresponse()
-            return response.status, response.read()
-        except BaseException:
-            connection.close()
-            self.local.connection = None
-            raise
+            answer: Json = getattr(self.client, action)(**values)
+        except self.errors.NoCredentialsError:
+            raise Ended(NEVER, NO_CREDENTIALS) from None
+        except self.errors.CredentialRetrievalError as error:
+            raise Ended(1, f"AWS gives the pod no credentials: {error}") from None
+        except self.errors.BotoCoreError as error:
+            raise Ended(1, f"the queue does not answer: {error}") from None
+        except self.errors.ClientError as error:
+            raise self.problem_of(action, error.response, error.operation_name, values) from None
+        return answer
 
-
-def error_of_sqs(content: bytes) -> tuple[str, str]:
-    """Return the name of an error, and its message."""
-    try:
-        answer = json.loads(content)
-        kind = str(answer.get("__type", "")).rpartition("#")[2].rpartition(".")[2]
-        return kind, str(answer.get("message") or answer.get("Message") or "")[:300]
-    except (ValueError, AttributeError):
-        return "", content[:300].decode(errors="replace")
+    def problem_of(self, action: str, response: Json, operation: str, values: Json) -> Exception:
+        kind = response["Error"]["Code"].rpartition("#")[2].rpartition(".")[2]
+        detail = str(response["Error"].get("Message", ""))[:300]
+        problem = f"{kind}: {detail}"
+        if operation == "AssumeRoleWithWebIdentity":
+            return Ended(1, f"AWS gives the pod no credentials: {problem}")
+        if kind in MISSING:
+            return Ended(NEVER, f"the queue {values.get('QueueUrl')} does not exist")
+        if kind in NOT_ALLOWED:
+            return Ended(1, f"SQS refuses the worker sqs:{operation}: {problem}")
+        if not GIVEN_UP.isdisjoint(response["ResponseMetadata"]):
+            return Ended(1, f"the queue does not answer: {problem}")
+        return SqsError(kind, detail)

@@ -9,7 +9,8 @@ from typing import Any, Final
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
 from deployments.batch.domain.sources.interface import Queue
-from deployments.batch.domain.sources.sqs import api, credentials, queue
+from deployments.batch.domain.sources.library import Library
+from deployments.batch.domain.sources.sqs import api, queue
 from portal.core.definitions import Rejected
 
 # A worker that is gone: its messages are visible again after it. Renewed three times in it.
@@ -26,6 +27,13 @@ _AMAZON: Final = ("amazonaws.com", "amazonaws.com.cn")
 # Of a server with the API of SQS, which has no regions.
 _REGION: Final = "us-east-1"
 _PORTS: Final = {"http": 80, "https": 443}
+# Of botocore's descriptions of 400 services two are used.
+_BOTOCORE: Final = Library(
+    ("botocore", "dateutil", "jmespath", "six", "urllib3"),
+    left_out=frozenset(["dateutil/zoneinfo/dateutil-zoneinfo.tar.gz"]),
+    data="botocore/data",
+    kept_data=frozenset(["sqs", "sts"]),
+)
 _KEYS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
@@ -34,11 +42,11 @@ class SqsKind:
 
     example: str = "https://sqs.eu-west-1.amazonaws.com/111122223333/requests"
     schemes: tuple[str, ...] = ("https://", "http://")
-    modules: tuple[ModuleType, ...] = (credentials, api, queue)
+    modules: tuple[ModuleType, ...] = (api, queue)
     source_class: str = queue.SqsQueue.__name__
 
-    def library(self) -> bytes | None:
-        return None
+    def library(self) -> Library | None:
+        return _BOTOCORE
 
     def places_of(self, address: str) -> tuple[str, ...]:
         """Return host, account and name of the queue, because one server has the queues of all teams."""
@@ -80,6 +88,7 @@ class SqsKind:
             "visibility": VISIBILITY_SECONDS,
             "tries": settings.tries,
             "answers": "",
+            "library": _BOTOCORE.digest,
         }
         servers = ((host, int(found["port"] or _PORTS[scheme])),)
         return Queue(self, plan, servers, name, "", dead_letters)

@@ -59,7 +59,7 @@ class SqsQueue:
         most = min(count, self.window)
         while len(messages) < most:
             answer = self.api.call(
-                "ReceiveMessage",
+                "receive_message",
                 QueueUrl=self.url,
                 MaxNumberOfMessages=min(BATCH, most - len(messages)),
                 VisibilityTimeout=self.seconds,
@@ -97,7 +97,7 @@ class SqsQueue:
                 for n, m in enumerate(group)
             ]
             # One that is gone is another worker's, or nobody's.
-            self.api.call("ChangeMessageVisibilityBatch", QueueUrl=self.url, Entries=entries)
+            self.api.call("change_message_visibility_batch", QueueUrl=self.url, Entries=entries)
 
     def acknowledge(self, messages: list[Message]) -> int:
         for group in groups_of(messages):
@@ -109,7 +109,7 @@ class SqsQueue:
         failed: list[Json] = []
         for attempt in range(ATTEMPTS):
             entries = [{"Id": n, "ReceiptHandle": receipt} for n, receipt in left.items()]
-            answer = self.api.call("DeleteMessageBatch", QueueUrl=self.url, Entries=entries)
+            answer = self.api.call("delete_message_batch", QueueUrl=self.url, Entries=entries)
             failed = [f for f in answer.get("Failed") or () if f.get("Code") not in GONE]
             left = {f["Id"]: left[f["Id"]] for f in failed}
             if not left:
@@ -147,7 +147,7 @@ class SqsQueue:
             group = message.handle["group"] or "slipway"
             ordered = {"MessageGroupId": group, "MessageDeduplicationId": message.id}
         self.api.call(
-            "SendMessage",
+            "send_message",
             QueueUrl=self.dead_url,
             MessageBody=body,
             MessageAttributes=attributes,
@@ -164,7 +164,7 @@ class SqsQueue:
         """Do nothing: SQS knows no consumers."""
 
     def attributes(self, url: str, *names: str) -> Json:
-        answer = self.api.call("GetQueueAttributes", QueueUrl=url, AttributeNames=list(names))
+        answer = self.api.call("get_queue_attributes", QueueUrl=url, AttributeNames=list(names))
         return dict(answer.get("Attributes") or {})
 
 
