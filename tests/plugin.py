@@ -15,24 +15,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests import environment
+from tests import environment, processor_time
 
 _parts = contextlib.ExitStack()
 # A test makes some ten thousand objects, few of them in circles.
 _OBJECTS_BEFORE_COLLECTION = 20_000
-
-
-_HOUSES = ("client", "localcluster", "demo", "contract", "e2e")
-
-
-def house_of(test: str) -> str:
-    """Return the house of a test by its address (`tests/client/…`): one beside the portal, or tests of all together."""
-    folder = test.split("/")[1] if test.count("/") else ""
-    return folder if folder in _HOUSES else "portal"
 
 
 def _is_worker() -> bool:
@@ -50,6 +40,8 @@ def _postgres() -> Iterator[str]:
     server = postgres_server.get_server(folder, cleanup_mode="delete")
     try:
         _set_up(server.get_uri())
+        if pid := server.get_pid():
+            processor_time.count_detached(pid)
         yield server.get_uri()
     finally:
         server.cleanup()
@@ -135,18 +127,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     gc.enable()
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the seconds that the tests of each house took, over all workers."""
-    seconds: dict[str, float] = {}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                house = house_of(report.nodeid)
-                seconds[house] = seconds.get(house, 0.0) + report.duration
-    parts = (f"{house} {taken:.0f} s" for house, taken in sorted(seconds.items()))
-    terminalreporter.write_line(f"Time of the tests by house: {', '.join(parts)}")
 
 
 @pytest.hookimpl(trylast=True)

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ DOCUMENTS = sorted(
         *READMES,
     ]
 )
+TEXTS = {path: path.read_text() for path in DOCUMENTS}
 DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 _NOT_OURS = {"migrate", "createsuperuser", "collectstatic", "shell", "check", "makemigrations"}
@@ -38,41 +40,47 @@ def ids(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
-def test_every_make_target_that_is_named_exists(path: Path) -> None:
-    named = set(re.findall(r"`make ([a-z-]+)", path.read_text()))
-    named |= set(re.findall(r"^(?:\w+=\S+ )*make ([a-z-]+)", path.read_text(), re.MULTILINE))
-
-    assert named <= TARGETS
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
-def test_every_management_command_that_is_named_exists(path: Path) -> None:
-    named = set(re.findall(r"manage\.py ([a-z_]+)", path.read_text())) - _NOT_OURS
-    there = {command.stem for command in ROOT.glob("*/management/commands/*.py")}
-
-    assert named <= there
+def list_wrong(
+    pattern: str, is_right: Callable[[Path, str], bool], paths: Iterable[Path] = TEXTS
+) -> list[str]:
+    """List what the documents name by the pattern and what is not so, each with its document."""
+    return [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in paths
+        for name in sorted(set(re.findall(pattern, TEXTS[path], re.MULTILINE)))
+        if not is_right(path, name)
+    ]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
-def test_every_module_that_is_run_exists(path: Path) -> None:
-    for module in re.findall(
-        r"python -m ((?:portal|fleet|deployments|tests|slipway_)[\w.]*)", path.read_text()
-    ):
-        roots = [ROOT, *(ROOT / house / "src" for house in install.HOUSES)]
+def test_every_make_target_that_is_named_exists() -> None:
+    pattern = r"(?:`|^(?:\w+=\S+ )*)make ([a-z-]+)"
+
+    assert list_wrong(pattern, lambda _, target: target in TARGETS) == []
+    assert list_wrong(pattern, lambda _, target: target != "demo") != []
+
+
+def test_every_management_command_that_is_named_exists() -> None:
+    there = {command.stem for command in ROOT.glob("*/management/commands/*.py")} | _NOT_OURS
+
+    assert list_wrong(r"manage\.py ([a-z_]+)", lambda _, command: command in there) == []
+
+
+def test_every_module_that_is_run_exists() -> None:
+    roots = [ROOT, *(ROOT / house / "src" for house in install.HOUSES)]
+
+    def can_be_run(_: Path, module: str) -> bool:
         places = [root / module.replace(".", "/") for root in roots]
-
-        assert any(
+        return any(
             place.with_suffix(".py").exists() or (place / "__main__.py").exists()
             for place in places
-        ), module
+        )
+
+    modules = r"python -m ((?:portal|fleet|deployments|tests|slipway_)[\w.]*)"
+    assert list_wrong(modules, can_be_run) == []
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
-def test_every_program_of_the_environment_that_is_named_is_installed(path: Path) -> None:
-    named = set(re.findall(r"\.venv/bin/([\w.-]+)", path.read_text()))
-
-    assert [program for program in sorted(named) if not (PROGRAMS / program).exists()] == []
+def test_every_program_of_the_environment_that_is_named_is_installed() -> None:
+    assert list_wrong(r"\.venv/bin/([\w.-]+)", lambda _, name: (PROGRAMS / name).exists()) == []
 
 
 def test_hooks_of_pre_commit_fetch_nothing_and_leave_migrations_alone() -> None:
@@ -90,18 +98,18 @@ def test_hooks_of_pre_commit_fetch_nothing_and_leave_migrations_alone() -> None:
         assert (done.returncode, done.stdout) == (0, ""), name
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=ids)
-def test_every_relative_link_leads_to_a_file(path: Path) -> None:
+def test_every_relative_link_leads_to_a_file() -> None:
     """The change log names decisions of its time, which may have left the shelf."""
-    left = "docs/adr/" if path.name == "CHANGELOG.md" else "\0"
 
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text()):
-        if not re.match(r"[a-z]+:", target) and not target.startswith(left):
-            assert (path.parent / target).exists(), target
+    def leads_somewhere(path: Path, target: str) -> bool:
+        left = "docs/adr/" if path.name == "CHANGELOG.md" else "\0"
+        is_elsewhere = re.match(r"[a-z]+:", target) or target.startswith(left)
+        return bool(is_elsewhere) or (path.parent / target).exists()
+
+    assert list_wrong(r"\]\(([^)#]+?)(?:#[^)]*)?\)", leads_somewhere) == []
 
 
-@pytest.mark.parametrize("path", sorted({*DOCUMENTS} - {*READMES}), ids=ids)
-def test_every_file_that_is_named_exists(path: Path) -> None:
+def test_every_file_that_is_named_exists() -> None:
     """Names are full, or begin inside an app: `registry/web/upload.py`. READMEs of features: test_readmes.py."""
     roots = [
         ROOT,
@@ -112,8 +120,12 @@ def test_every_file_that_is_named_exists(path: Path) -> None:
         ROOT / "templates",
     ]
 
-    for name in re.findall(r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`", path.read_text()):
-        assert any((root / name).exists() for root in roots), name
+    def is_there(_: Path, name: str) -> bool:
+        return any((root / name).exists() for root in roots)
+
+    others = sorted({*DOCUMENTS} - {*READMES})
+    names = r"`([\w-][\w./-]*/[\w.-]+\.(?:py|html|js|toml|yml))`"
+    assert list_wrong(names, is_there, others) == []
 
 
 def test_readme_is_short_and_begins_with_two_commands() -> None:

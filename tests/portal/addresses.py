@@ -29,8 +29,17 @@ def _walk(resolver: URLResolver, prefix: str) -> Iterator[str]:
             yield from _walk(pattern, route)
 
 
+_methods: dict[str, set[str]] = {}
+
+
 def methods_of(client: Client, route: str) -> set[str]:
-    """What the view itself says it takes; HEAD and OPTIONS left out."""
+    """What the view itself says it takes, whoever asks; HEAD and OPTIONS left out."""
+    if route not in _methods:
+        _methods[route] = _read_methods(client, route)
+    return _methods[route]
+
+
+def _read_methods(client: Client, route: str) -> set[str]:
     example = _PARAMETER.sub(lambda pattern: _EXAMPLES[pattern[1] or "str"], route)
     allowed = client.options(f"/{example}").get("Allow", "every method: restrict the view")
     return {name.strip() for name in allowed.split(",")} - {"HEAD", "OPTIONS"}

@@ -22,6 +22,7 @@ _FOLDER = os.environ.get("SLIPWAY_CRD_DIR", "")
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param("", id="own"),
         pytest.param(
@@ -29,15 +30,17 @@ _FOLDER = os.environ.get("SLIPWAY_CRD_DIR", "")
             id="published",
             marks=pytest.mark.skipif(not _FOLDER, reason="SLIPWAY_CRD_DIR is not set"),
         ),
-    ]
+    ],
 )
-def schemas(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if request.param:
-        monkeypatch.setenv("SLIPWAY_CRD_DIR", request.param)
-    else:
-        monkeypatch.delenv("SLIPWAY_CRD_DIR", raising=False)
-    lookup.schema_of.cache_clear()
-    yield
+def schemas(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Read once for all cases: the published ones are some megabytes of YAML."""
+    with pytest.MonkeyPatch.context() as patches:
+        if request.param:
+            patches.setenv("SLIPWAY_CRD_DIR", request.param)
+        else:
+            patches.delenv("SLIPWAY_CRD_DIR", raising=False)
+        lookup.schema_of.cache_clear()
+        yield
     lookup.schema_of.cache_clear()
 
 

@@ -61,6 +61,19 @@ def test_node_that_went_after_a_quarter_of_the_hour_costs_a_quarter() -> None:
     assert parts(life(1, "4", gone), allocations) == [Part(A, HOUR_MS // 4, Decimal("1.000000"))]
 
 
+def test_what_is_held_of_a_node_before_it_existed_does_not_count() -> None:
+    came = NodeLife(2, Interval(HOUR_START + HOUR / 2), Decimal(4))
+    allocations = [
+        Allocation(A, 1_000_000, Interval(HOUR_START)),
+        Allocation(B, 1_000_000, Interval(HOUR_START + HOUR / 2)),
+    ]
+
+    assert parts(came, allocations) == [
+        Part(B, HOUR_MS // 2, Decimal("1.000000")),
+        Part(A, HOUR_MS // 2, Decimal("1.000000")),
+    ]
+
+
 def test_node_that_did_not_exist_in_the_hour_has_no_rows() -> None:
     assert parts(life(1, "4", HOUR_START), []) == []
 

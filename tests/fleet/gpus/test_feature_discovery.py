@@ -84,34 +84,46 @@ SLICES = [
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 8])
-@pytest.mark.parametrize("one", SLICES, ids=lambda one: f"{one.product} {one.profile}")
-def test_single_strategy_counts_slices_and_labels_their_memory(one: Slice, gpus: int) -> None:
-    count = gpus * one.per_gpu
-    labels = _single(one) | {"nvidia.com/gpu.count": str(count)}
+def test_single_strategy_counts_slices_and_labels_their_memory(gpus: int) -> None:
+    for one in SLICES:
+        count = gpus * one.per_gpu
+        labels = _single(one) | {"nvidia.com/gpu.count": str(count)}
 
-    known = shares.gpus_of(labels, {"nvidia.com/gpu": str(count)})
+        known = shares.gpus_of(labels, {"nvidia.com/gpu": str(count)})
 
-    assert (known.count, known.product) == (gpus, one.product)
-    assert shares.share_ppm("nvidia.com/gpu", 1, known) == one.ppm
-    assert shares.share_ppm("nvidia.com/gpu", 1, known) * one.per_gpu <= shares.GPU_PPM
-    assert shares.sharing("nvidia.com/gpu", known) == "mig"
-    memory = shares.vram_mib("nvidia.com/gpu", 1, known)
-    assert memory == one.labelled_mib or one.per_gpu == 1
+        assert (one, known.count, known.product) == (one, gpus, one.product)
+        share = shares.share_ppm("nvidia.com/gpu", 1, known)
+        assert (one, share) == (one, one.ppm)
+        assert share * one.per_gpu <= shares.GPU_PPM, one
+        assert (one, shares.sharing("nvidia.com/gpu", known)) == (one, "mig")
+        memory = shares.vram_mib("nvidia.com/gpu", 1, known)
+        assert memory == one.labelled_mib or one.per_gpu == 1, one
 
 
-@pytest.mark.parametrize("one", SLICES, ids=lambda one: f"{one.product} {one.profile}")
-def test_a_slice_is_the_same_share_in_both_strategies(one: Slice) -> None:
-    mixed = shares.gpus_of(_mixed(one), {f"nvidia.com/mig-{one.profile}": str(one.per_gpu)})
-    single = shares.gpus_of(_single(one), {"nvidia.com/gpu": str(one.per_gpu)})
+def test_a_slice_is_the_same_share_in_both_strategies() -> None:
+    for one in SLICES:
+        mixed = shares.gpus_of(_mixed(one), {f"nvidia.com/mig-{one.profile}": str(one.per_gpu)})
+        single = shares.gpus_of(_single(one), {"nvidia.com/gpu": str(one.per_gpu)})
 
-    assert (mixed.count, single.count) == (1, 1)
-    of_mixed = shares.share_ppm(f"nvidia.com/mig-{one.profile}", 1, mixed)
-    assert of_mixed == shares.share_ppm("nvidia.com/gpu", 1, single) == one.ppm
+        assert (one, mixed.count, single.count) == (one, 1, 1)
+        of_mixed = shares.share_ppm(f"nvidia.com/mig-{one.profile}", 1, mixed)
+        of_single = shares.share_ppm("nvidia.com/gpu", 1, single)
+        assert (one, of_mixed, of_single) == (one, one.ppm, one.ppm)
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
-@pytest.mark.parametrize("one", SLICES, ids=lambda one: f"{one.product} {one.profile}")
-def test_time_sliced_slices_share_the_slice(one: Slice, replicas: int) -> None:
+def test_time_sliced_slices_share_the_slice(replicas: int) -> None:
+    for one in SLICES:
+        for known, resource in _time_sliced(one, replicas):
+            assert (one, resource, known.count) == (one, resource, 1)
+            assert (one, resource, known.product) == (one, resource, one.product)
+            share = shares.share_ppm(resource, 1, known)
+            assert (one, resource, share) == (one, resource, one.ppm // replicas)
+            assert (one, resource, shares.sharing(resource, known)) == (one, resource, "shared")
+
+
+def _time_sliced(one: Slice, replicas: int) -> list[tuple[shares.NodeGpus, str]]:
+    """The GPUs and the resource in each strategy, and by each name of a shared resource."""
     product = f"{one.product}-MIG-{one.profile}-SHARED"
     single = _single(one) | {
         "nvidia.com/gpu.product": product,
@@ -120,19 +132,12 @@ def test_time_sliced_slices_share_the_slice(one: Slice, replicas: int) -> None:
     }
     mixed = _mixed(one) | {f"nvidia.com/mig-{one.profile}.replicas": str(replicas)}
     offered = str(one.per_gpu * replicas)
-
-    by_strategy = (
+    return [
         (shares.gpus_of(single, {"nvidia.com/gpu": offered}), "nvidia.com/gpu"),
         (shares.gpus_of(single, {"nvidia.com/gpu.shared": offered}), "nvidia.com/gpu.shared"),
         (shares.gpus_of(mixed, {}), f"nvidia.com/mig-{one.profile}"),
         (shares.gpus_of(mixed, {}), f"nvidia.com/mig-{one.profile}.shared"),
-    )
-
-    for known, resource in by_strategy:
-        assert known.count == 1
-        assert known.product == one.product
-        assert shares.share_ppm(resource, 1, known) == one.ppm // replicas
-        assert shares.sharing(resource, known) == "shared"
+    ]
 
 
 @pytest.mark.parametrize(

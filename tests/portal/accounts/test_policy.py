@@ -50,16 +50,17 @@ def test_the_table_names_every_action() -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "member", "lead", "admin"])
-@pytest.mark.parametrize("action", list(Action))
-def test_each_role_may_do_what_the_table_says(action: Action, role: str) -> None:
+def test_each_role_may_do_what_the_table_says(role: str) -> None:
     team = make_team()
     actor = person(role, team)
 
-    if role in TABLE[action].split():
-        policy.require(actor, action, team)
-    else:
-        with pytest.raises(Forbidden, match=f"Your role in {team.slug} is {role}"):
+    for action in Action:
+        if role in TABLE[action].split():
             policy.require(actor, action, team)
+        else:
+            with pytest.raises(Forbidden, match=f"is {role}. To {action}, you need") as refusal:
+                policy.require(actor, action, team)
+            assert f"Your role in {team.slug} is {role}." in refusal.value.message
 
 
 # What a token needs besides the role of its owner; absent: no token may.
@@ -85,18 +86,19 @@ def with_token(user: User, *scopes: Scope, team: Team | None = None) -> User:
     return user
 
 
-@pytest.mark.parametrize("action", list(Action))
-def test_a_token_limits_what_its_owner_may_do(action: Action) -> None:
-    team, needed = make_team(), SCOPES.get(action)
-    admin = make_user(is_platform_admin=True)
-    others = [scope for scope in Scope if scope != needed]
+def test_a_token_limits_what_its_owner_may_do() -> None:
+    team, admin = make_team(), make_user(is_platform_admin=True)
 
-    with pytest.raises(Forbidden) as refused:
-        policy.require(with_token(admin, *others), action, team)
-    assert refused.value.code == ("missing_scope" if needed else "browser_only")
-    if needed:
-        assert f"lacks the scope {needed}" in refused.value.message
-        policy.require(with_token(admin, needed), action, team)
+    for action in Action:
+        needed = SCOPES.get(action)
+        others = [scope for scope in Scope if scope != needed]
+        with pytest.raises(Forbidden) as refused:
+            policy.require(with_token(admin, *others), action, team)
+        code = "missing_scope" if needed else "browser_only"
+        assert (action, refused.value.code) == (action, code)
+        if needed:
+            assert f"lacks the scope {needed}" in refused.value.message, action
+            policy.require(with_token(admin, needed), action, team)
 
 
 @pytest.mark.parametrize("is_admin", [True, False])

@@ -17,7 +17,9 @@ from fleet.clusters.domain.node_groups import NodeGroup
 from fleet.clusters.services import node_groups
 from fleet.kube.domain.errors import ObjectNotFound
 from fleet.kube.services import clients
+from portal.accounts.models import User
 from portal.core import clock
+from portal.ui import slots
 from tests.deployments.memory_store import MemoryStore
 from tests.deployments.recording_cluster import RecordingCluster
 from tests.deployments.world import (
@@ -84,6 +86,28 @@ def full_world(
     monkeypatch.setattr(object_store, "store", lambda: store)
     yield full
     clients.forget()
+
+
+@pytest.fixture
+def frame_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count the badges of the frame once for each person. For tests that take back what each request writes: then
+    every later count would be the same, and counting is a quarter of a page.
+    """
+    counted: dict[tuple[Any, ...], Any] = {}
+
+    def keep(name: str) -> None:
+        count = getattr(slots, name)
+
+        def read(*arguments: Any) -> Any:
+            key = (name, *(one.pk if isinstance(one, User) else one for one in arguments))
+            if key not in counted:
+                counted[key] = count(*arguments)
+            return counted[key]
+
+        monkeypatch.setattr(slots, name, read)
+
+    for name in ("badge_of", "alert_count", "status_lines"):
+        keep(name)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.portal.api.full_world import FullWorld
 from tests.portal.permissions import matrix
 from tests.portal.permissions.test_matrix import ROWS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("frame_once")]
 VALUES: Final = (
     "99999999999999999999",
     "9223372036854775808",

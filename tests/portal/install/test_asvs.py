@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "security.md").read_text()
 ROWS = re.findall(r"^\| (V[\dV., ]+?) \| ([a-z ]+) \| (.+) \|$", TEXT, re.MULTILINE)
@@ -101,8 +99,8 @@ def test_each_requirement_is_answered_once() -> None:
     assert {state for _, state, _ in ROWS} == {"met", "not applicable", "open"}
 
 
-@pytest.mark.parametrize(
-    "path", sorted(set(re.findall(r"`([\w./-]+/[\w.-]+\.\w+|Dockerfile)`", TEXT)))
-)
-def test_every_file_that_is_named_exists(path: str) -> None:
-    assert (ROOT / path).is_file()
+def test_every_file_that_is_named_exists() -> None:
+    named = set(re.findall(r"`([\w./-]+/[\w.-]+\.\w+|Dockerfile)`", TEXT))
+
+    assert len(named) > 50
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []

@@ -1,3 +1,3 @@
-from tests.portal.api.conftest import full_world, module_world
+from tests.portal.api.conftest import frame_once, full_world, module_world
 
-__all__ = ["full_world", "module_world"]
+__all__ = ["frame_once", "full_world", "module_world"]

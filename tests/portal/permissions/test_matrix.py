@@ -19,7 +19,7 @@ from tests.portal.api.full_world import FullWorld
 from tests.portal.permissions import matrix, operations, pages
 from tests.portal.permissions.matrix import ROLES
 
-pytestmark = [pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("frame_once")]
 ROWS = (*pages.ROWS, *operations.ROWS)
 
 

@@ -15,7 +15,7 @@ from tests.portal.permissions import matrix, step_up_bodies, step_up_rows
 from tests.portal.permissions.matrix import Answer, Row
 from tests.portal.permissions.test_matrix import ROWS
 
-pytestmark = [pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("frame_once")]
 OKTA = Provider("okta", "Okta", "https://okta.example", "slipway", "secret")
 
 

@@ -14,11 +14,11 @@ from django.db import transaction
 from django.test import Client
 
 from tests.portal import addresses
-from tests.portal.api.conftest import full_world, module_world
+from tests.portal.api.conftest import frame_once, full_world, module_world
 from tests.portal.api.full_world import FullWorld
 
-pytestmark = pytest.mark.django_db
-__all__ = ["full_world", "module_world"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("frame_once")]
+__all__ = ["frame_once", "full_world", "module_world"]
 VALUES = {
     "NUL": "a\0b",
     "surrogate in JSON": '{"request": {"inputs": ["\\ud800"]}, "expected": []}',
