@@ -22,7 +22,7 @@ _USE_HTTPS = (
     "Use https:// in the address. A token that was sent without TLS may have been read on the way: "
     "revoke it and make a new one."
 )
-_SET_UP = "The platform requires a second factor of you. Set it up under Sign-in and sessions."
+_SET_UP = "The platform requires you to use a second factor. Set it up under Sign-in and sessions."
 
 
 class _InternalError(DomainError):

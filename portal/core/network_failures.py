@@ -19,7 +19,7 @@ _BY_NAME: Final[tuple[tuple[str, str], ...]] = (
     ("ConnectTimeoutError", "no connection in time"),
     ("ReadTimeout", "no answer in time"),
     ("ReadTimeoutError", "no answer in time"),
-    ("WriteTimeout", "it does not take the request in time"),
+    ("WriteTimeout", "sending the request timed out"),
     ("PoolTimeout", "too many requests wait for it"),
     ("NoCredentialsError", "the portal has no credentials for it"),
     ("PartialCredentialsError", "the portal's credentials for it are incomplete"),
@@ -42,7 +42,7 @@ _BY_NAME: Final[tuple[tuple[str, str], ...]] = (
     ("YAMLError", "it is not YAML"),
     ("KeyError", "the answer is not complete"),
 )
-_FALLBACK: Final = "the request failed on its way"
+_FALLBACK: Final = "the request failed on the way"
 
 
 def describe(error: BaseException) -> str:

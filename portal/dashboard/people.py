@@ -41,7 +41,7 @@ class ConnectForm(forms.Form):
         label="Identifier",
         max_length=255,
         strip=False,
-        help_text="As the sign-in page shows it to the person.",
+        help_text="As shown to the person on the sign-in page.",
     )
 
     def __init__(self, data: object = None) -> None:

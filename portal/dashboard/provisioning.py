@@ -26,7 +26,7 @@ class ProvisioningForm(ServiceForm):
         super().__init__(data)  # type: ignore[arg-type]  # what a request posts
         self.fields["provider"] = forms.ChoiceField(
             choices=[(row.name, row.label) for row in settings.SLIPWAY_OIDC],
-            help_text="Of those that people sign in with.",
+            help_text="A provider that people sign in with.",
         )
 
 

@@ -57,7 +57,7 @@ class _LifetimeForm(forms.Form):
         most = settings.SLIPWAY_API_REQUESTS_PER_MINUTE
         self.fields[
             "requests_per_minute"
-        ].help_text = f"Empty: {most:,}, the limit of the platform."
+        ].help_text = f"Leave empty for {most:,}, the platform's limit."
 
     def select_scopes(self, text: str) -> None:
         """Tick the scopes of a comma-separated list; others are ignored."""
@@ -70,7 +70,7 @@ class _LifetimeForm(forms.Form):
 
 class TokenForm(_LifetimeForm):
     team = forms.ChoiceField(
-        required=False, help_text="With a team, everything else is hidden from the token."
+        required=False, help_text="With a team, the token sees nothing of other teams."
     )
     field_order = ("name", "scopes", "team", "days", "requests_per_minute")
 
@@ -81,7 +81,7 @@ class TokenForm(_LifetimeForm):
         self.fields[
             "name"
         ].help_text = "Where the token is used, so that you know what stops when you revoke it."
-        self.fields["days"].help_text = "A token that decides lives 1 day."
+        self.fields["days"].help_text = "A token with the scope decide expires after 1 day."
 
     def values(self) -> NewPersonalToken:
         data = self.cleaned_data
@@ -100,7 +100,7 @@ class ServiceAccountForm(_LifetimeForm):
         super().__init__(OF_SERVICE_ACCOUNTS, *args, **{"auto_id": "service_%s", **kwargs})
         self.fields[
             "name"
-        ].help_text = "What uses it, for example: ci. Lowercase letters, digits and '-'."
+        ].help_text = "Name of what uses it, for example ci. Lowercase letters, digits and '-'."
 
     def values(self) -> NewToken:
         data = self.cleaned_data

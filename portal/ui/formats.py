@@ -10,6 +10,7 @@ NOT_KNOWN = "not known"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SOON = timedelta(seconds=5)
 _CENT = Decimal("0.01")
+_TENTH = Decimal("0.1")
 _MOST_PLACES: Final = 8
 _LEAST_PERCENT: Final = 0.01
 
@@ -86,6 +87,11 @@ def decimals(value: Decimal, places: int) -> str:
         # Only of adjustments, which take back what was counted before: as exact as milliseconds are in hours.
         return f"{value:.7f}".rstrip("0")
     return f"{value:,.{places}f}"
+
+
+def gpu_hours(hours: Decimal) -> str:
+    """Format GPU time: tenths of hours from a tenth on, four decimals below."""
+    return f"{decimals(hours, 1 if abs(hours) >= _TENTH else 4)} GPU-h"
 
 
 def filesize(count: int) -> str:

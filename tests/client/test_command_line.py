@@ -48,7 +48,7 @@ def test_a_deployment_is_checked_requested_and_approved(
     declined = run(["approve", str(change.pk)], Terminal("n\n"))
     assert (declined.code, ChangeRequest.objects.get().state) == (2, "submitted")
     assert (
-        "Approve deploy of detector:1 as vision/detector for member, open to everyone who reaches the "
+        "Approve deploy of detector:1 as vision/detector for member, open to anyone who reaches the "
         "gateway?"
     ) in declined.err
     approved = run(["approve", str(change.pk), "--yes", "--json"])

@@ -155,8 +155,8 @@ def test_a_refused_key_says_where_one_is_made() -> None:
         inference.infer("http://gateway/m", "m", {"x": [1.0]}, transport=transport)
 
     assert str(raised.value) == (
-        "The server answered 401: Client authentication failed. Create a key on the deployment's tab "
-        "Callers and set SLIPWAY_CALLER_KEY to it."
+        "The server answered 401: Client authentication failed. Create a key in the deployment's "
+        "Callers tab and set SLIPWAY_CALLER_KEY to it."
     )
 
 

@@ -70,7 +70,7 @@ def test_it_starts_from_zero_survives_a_killed_worker_and_stops_at_zero(
     assert features["scaled-jobs"]["is_there"] is True
     assert features["keda"]["is_there"] is False, "deployments do not scale by KEDA here"
     job = start(scene, port)
-    scene.until(job, lambda: job.detail == "no messages wait: no workers run")
+    scene.until(job, lambda: job.detail == "no messages are waiting, so no workers run")
     assert scene.pods() == []
 
     ids = [client.xadd(STREAM, {"request": row(float(n))}).decode() for n in range(3000)]
@@ -81,7 +81,7 @@ def test_it_starts_from_zero_survives_a_killed_worker_and_stops_at_zero(
     os.kill(first.pid, signal.SIGKILL)
     # Its Triton goes with its pod. What it held is delivered again once it was idle for a minute.
     scene.until(job, lambda: client.xlen("answers") == 3000, pause_seconds=SELDOM)
-    scene.until(job, lambda: "no messages wait" in job.detail, pause_seconds=SELDOM)
+    scene.until(job, lambda: "no messages are waiting" in job.detail, pause_seconds=SELDOM)
 
     rows = [json.loads(entry[b"answer"]) for entry in entries_of(client, "answers")]
     answers = {item["message"]: item["outputs"][0]["data"] for item in rows}

@@ -85,7 +85,11 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
         "stringData": KEYS,
     }
     objects.apply(cluster_id=scene.cluster.pk, manifests=[secret])
-    scene.until(job, lambda: job.detail == "no messages wait: no workers run", pause_seconds=SELDOM)
+    scene.until(
+        job,
+        lambda: job.detail == "no messages are waiting, so no workers run",
+        pause_seconds=SELDOM,
+    )
     assert scene.pods() == []
 
     expected: dict[str, list[float]] = {}
@@ -101,7 +105,7 @@ def test_it_starts_from_zero_and_a_killed_worker_leaves_each_message_with_one_an
     os.kill(first_worker.pid, signal.SIGKILL)
     # What it held is visible again after a minute.
     scene.until(job, lambda: depth(client, url) == 0, pause_seconds=SELDOM)
-    scene.until(job, lambda: "no messages wait" in job.detail, pause_seconds=SELDOM)
+    scene.until(job, lambda: "no messages are waiting" in job.detail, pause_seconds=SELDOM)
 
     rows = scene.rows_of(job)
     answers = {item["message"]: item["outputs"][0]["data"] for item in rows}

@@ -66,4 +66,4 @@ def test_samples_serve_and_a_click_on_their_advice_is_applied(
 
 
 def _is_marked(item: dict[str, Any]) -> bool:
-    return {"name": "Sample history", "value": "168 of 168 hours are generated"} in item["evidence"]
+    return {"name": "Demo data", "value": "168 of 168 hours"} in item["evidence"]

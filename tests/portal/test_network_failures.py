@@ -128,7 +128,7 @@ OTHERS = [
     ),
     (FileNotFoundError(2, "No such file or directory"), "no such file or directory"),
     (KeyError("endpoint"), "the answer is not complete"),
-    (RuntimeError("<object at 0x7f45ea599010>"), "the request failed on its way"),
+    (RuntimeError("<object at 0x7f45ea599010>"), "the request failed on the way"),
 ]
 
 

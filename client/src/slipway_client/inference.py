@@ -98,7 +98,7 @@ def _refusal(answer: httpx.Response, body: object) -> ApiError:
     detail = str(body.get("error", "")) if isinstance(body, dict) else answer.text[:500]
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         detail = (
-            f"{detail} Create a key on the deployment's tab Callers and set {KEY_VARIABLE} to it."
+            f"{detail} Create a key in the deployment's Callers tab and set {KEY_VARIABLE} to it."
         )
     problem = {"detail": f"The server answered {answer.status_code}: {detail}", "code": "inference"}
     return error_of(answer.status_code, problem)

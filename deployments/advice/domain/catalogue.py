@@ -103,5 +103,5 @@ def _marked(saving: Saving, made_up_hours: int) -> Saving:
     """Add an evidence line if some of the hours come from generated sample history."""
     if not made_up_hours:
         return saving
-    sample = EvidenceLine("Sample history", f"{made_up_hours} of {WEEK_HOURS} hours are generated")
+    sample = EvidenceLine("Demo data", f"{made_up_hours} of {WEEK_HOURS} hours")
     return replace(saving, evidence=(*saving.evidence, sample))

@@ -41,7 +41,9 @@ def request(*, actor: User, item_id: int) -> ChangeRequest:
     """
     item = _changeable(actor, item_id)
     if not item.proposal or item.deployment is None:
-        raise Conflict("This advice has no change request: do it on the cluster.", code="no_change")
+        raise Conflict(
+            "This advice can't become a change request. Apply it on the cluster.", code="no_change"
+        )
     if AdviceState.REQUESTED not in ADVICE[AdviceState(item.state)]:
         raise Conflict(f"This advice is {item.state}.", code="advice_state")
     saving = _still_holds(item)

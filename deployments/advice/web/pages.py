@@ -120,7 +120,7 @@ def dismiss(request: HttpRequest, user: User, item_id: int) -> HttpResponse:
 @people_only
 def reopen(request: HttpRequest, user: User, item_id: int) -> HttpResponse:
     return _answered(
-        request, user, lambda: answers.reopen(actor=user, item_id=item_id), "Open again."
+        request, user, lambda: answers.reopen(actor=user, item_id=item_id), "Advice reopened."
     )
 
 

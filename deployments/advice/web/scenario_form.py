@@ -72,7 +72,7 @@ class ScenarioForm(forms.Form):
         instance: str = self.cleaned_data["instance"]
         if instance and instance not in self._prices:
             raise forms.ValidationError(
-                "No price of it is known. Choose one of the list, or leave this empty and enter a price."
+                "No price of it is known. Choose one from the list, or leave this empty and enter a price."
             )
         return instance
 

@@ -67,7 +67,7 @@ class RuleSerializer(Serializer):
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
     only_opening = serializers.BooleanField(
-        default=False, help_text="only changes after which callers need no key any more"
+        default=False, help_text="only changes after which callers no longer need a key"
     )
     role = choice_of(
         RequiredRole,

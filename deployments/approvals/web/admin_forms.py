@@ -27,14 +27,14 @@ class RuleForm(forms.Form):
         choices=[(e.value, e.value) for e in Environment],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None selected: all.",
+        help_text="Select none for all.",
     )
     kinds = forms.MultipleChoiceField(
         label="Changes",
         choices=[(kind.value, descriptions.KIND_NAMES[kind]) for kind in KINDS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None selected: all.",
+        help_text="Select none for all.",
     )
     above_month_amount = forms.DecimalField(
         label="Cost above",
@@ -49,12 +49,12 @@ class RuleForm(forms.Form):
         label="GPUs",
         required=False,
         max_length=600,
-        help_text="Comma-separated instance types or GPU names, for example p5.*, h100. Empty: any.",
+        help_text="Comma-separated instance types or GPU names, for example p5.*, h100. Leave empty for any.",
     )
     only_opening = forms.BooleanField(
         label="Only open addresses",
         required=False,
-        help_text="Changes after which callers need no key any more.",
+        help_text="Only changes after which callers no longer need a key.",
     )
     needed = forms.IntegerField(
         label="Approvals",

@@ -41,7 +41,7 @@ def rule_list(request: HttpRequest, user: User) -> HttpResponse:
     if request.method == "POST":
         made = _run(form, lambda: rules.make(actor=user, draft=form.draft(is_enabled=True)))
         if made is not None:
-            return _PAGE.done(request, f"{made.name} is created.")
+            return _PAGE.done(request, f"{made.name} created.")
     return _page(request, user, form)
 
 
@@ -60,7 +60,7 @@ def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
             ),
         )
         if changed is not None:
-            return _PAGE.done(request, f"{changed.name} is saved.")
+            return _PAGE.done(request, f"{changed.name} saved.")
     return _page(request, user, form, edited=row)
 
 
@@ -80,7 +80,7 @@ def switch(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
 def delete(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
     name = rules.get(rule_id).name
     return _PAGE.answer(
-        request, lambda: rules.delete(actor=user, rule_id=rule_id), f"{name} is deleted."
+        request, lambda: rules.delete(actor=user, rule_id=rule_id), f"{name} deleted."
     )
 
 

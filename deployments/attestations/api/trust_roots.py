@@ -89,7 +89,7 @@ class TrustRootView(APIView):
         operation_id="remove_trust_root",
         tags=TAGS,
         responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
-        description="With its identities: their signatures count no more, at once. What is served stays.",
+        description="Also removes its identities: their signatures stop counting at once. Running deployments are not affected.",
     )
     def delete(self, request: Request, root_id: int) -> Response:
         roots.remove(actor=actor_of(request), root_id=root_id)

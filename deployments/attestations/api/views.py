@@ -80,7 +80,7 @@ class AttestationView(APIView):
         operation_id="remove_attestation",
         tags=TAGS,
         responses={204: None, 403: PROBLEM, 404: PROBLEM},
-        description="What is served stays; later requests do without it.",
+        description="Running deployments are not affected; later requests are checked without it.",
     )
     def delete(self, request: Request, version_id: int, attestation_id: int) -> Response:
         attestations.remove(
@@ -132,7 +132,7 @@ class TrustedSignerView(APIView):
         operation_id="remove_trusted_signer",
         tags=TAGS,
         responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
-        description="Its signatures count no more, at once. What is served stays.",
+        description="Its signatures stop counting at once. Running deployments are not affected.",
     )
     def delete(self, request: Request, signer_id: int) -> Response:
         trust.remove_signer(actor=actor_of(request), signer_id=signer_id)

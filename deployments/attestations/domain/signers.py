@@ -161,9 +161,9 @@ def _verify_by_chain(
 ) -> SignatureVerdict:
     leaf, key = chain[0], chain[0].public_key()
     if not _may_sign(leaf):
-        return SignatureVerdict(None, reason="The certificate is not one for signing.")
+        return SignatureVerdict(None, reason="The certificate is not for signing.")
     if not _is_supported(key) or not _is_signed_by(key, bundle.content):
-        raise AttestationInvalid("The signature is not one of the certificate in the bundle.")
+        raise AttestationInvalid("The signature does not match the certificate in the bundle.")
     issued = [one for one in signers if _is_issued(chain, one.pem, at)]
     trusted = [one for one in issued if one.identity in _identities(leaf)]
     if trusted:

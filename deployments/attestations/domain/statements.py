@@ -118,7 +118,7 @@ def _compare(signed: Mapping[str, str], files: Mapping[str, str]) -> str:
 def _signed_files(subjects: list[str], predicate: Mapping[str, Any]) -> SignedFiles:
     serialization = _part(predicate, "serialization")
     if serialization.get("method") != "files":
-        raise AttestationInvalid("The signature is one over parts of files. Sign whole files.")
+        raise AttestationInvalid("The signature covers parts of files. Sign whole files.")
     signed: dict[str, str] = {}
     root = hashlib.sha256()
     for row in _rows(predicate.get("resources"), "resources"):

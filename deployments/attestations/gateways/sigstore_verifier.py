@@ -39,9 +39,9 @@ _REASONS: Final = (
         "invalid log entry: checkpoint",
         "no transparency log of the trust root signed the checkpoint of its entry",
     ),
-    ("invalid log entry", "its log entry is not in the log by this proof and checkpoint"),
-    ("transparency log entry is inconsistent", "its log entry is one of another signature"),
-    ("log entry ", "its log entry is one of another signature"),
+    ("invalid log entry", "the proof and checkpoint do not show that its entry is in the log"),
+    ("transparency log entry is inconsistent", "its log entry belongs to another signature"),
+    ("log entry ", "its log entry belongs to another signature"),
     ("no Timestamp Authorities", "the trust root has no timestamp authority for its timestamp"),
     (
         "Integrated time only supported",
@@ -71,7 +71,7 @@ def verify(
     claims = log_entries.read(document)
     if isinstance(content, Envelope) and len(content.signatures) != 1:
         raise NotProved(
-            f"A keyless envelope has one signature, this has {len(content.signatures)}."
+            f"A keyless envelope has one signature, this one has {len(content.signatures)}."
         )
     try:
         times = _times(claims)

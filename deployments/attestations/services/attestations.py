@@ -93,7 +93,7 @@ def _check(version: ModelVersion, filename: str, body: str) -> None:
             code="no_bytes",
         )
     if version.state == VersionState.FAILED:
-        raise Conflict(f"{version.label} failed, so nothing is signed.", code="failed")
+        raise Conflict(f"{version.label} failed, so it cannot be signed.", code="failed")
     if not 1 <= len(filename.strip()) <= _LONGEST_NAME:
         raise Invalid(
             "Name the file, in 1 to 200 characters.", fields={"filename": "1 to 200 characters"}

@@ -154,18 +154,18 @@ class SigningRuleForm(ServiceForm):
         choices=[(e.value, e.value) for e in Environment],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None selected: all.",
+        help_text="Select none for all.",
     )
     signers = forms.MultipleChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None selected: any trusted signer.",
+        help_text="Select none for any trusted signer.",
     )
     needs_provenance = forms.BooleanField(required=False, label="Provenance too")
     builders = forms.CharField(
         required=False,
         max_length=3000,
-        help_text="Comma-separated patterns, for example https://github.com/acme/*. Empty: any.",
+        help_text="Comma-separated patterns, for example https://github.com/acme/*. Leave empty for any.",
     )
 
     def __init__(

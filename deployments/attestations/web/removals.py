@@ -17,7 +17,7 @@ from portal.ui.admin_pages import AdminPage
 
 PAGE: Final = AdminPage(
     title="Signing",
-    explanation="Who is trusted to sign models, and where a signature is required. What is served already stays.",
+    explanation="Who is trusted to sign models, and where a signature is required. Running deployments are not affected.",
     tab="signing",
     url="admin-signing",
     template="attestations/admin_signing.html",

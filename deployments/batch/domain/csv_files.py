@@ -50,7 +50,7 @@ def columns_of(header: bytes, signature: Signature, *, name: str, version: str) 
     listed = ", ".join(inputs[:_LISTED])
     for column in names:
         if names.count(column) > 1:
-            raise _rejected(f"{where}: the column “{column}” is there twice.")
+            raise _rejected(f"{where}: the column “{column}” appears twice.")
         if column not in inputs and column != csv_rows.ID:
             raise _rejected(
                 f"{where}, column “{column}”: {version} has no such input. Its inputs are: {listed}."

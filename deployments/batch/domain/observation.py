@@ -63,7 +63,7 @@ def observe_queue(scaled_job: Json, pods: Sequence[Json]) -> ObservedQueue:
         parts.append(f"KEDA cannot read the queue: {short(str(ready.get('message') or ''))}")
         is_empty = False
     elif is_empty:
-        parts.append("no messages wait: no workers run")
+        parts.append("no messages are waiting, so no workers run")
     return ObservedQueue("; ".join(parts), is_empty=is_empty, has_workers=has_live)
 
 

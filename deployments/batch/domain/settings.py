@@ -34,7 +34,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "Instance type",
-            "Of the nodes that run it.",
+            "Nodes of this type run the job.",
             pattern=INSTANCE_TYPE,
             max_length=40,
             fix="Enter an instance type of the cluster, for example g5.xlarge.",
@@ -44,7 +44,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "GPU resource",
-            "Each worker requests one of it.",
+            "Each worker requests one.",
             pattern=r"nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?)",
             max_length=60,
             fix=f"Use {_EXAMPLE}.",
@@ -72,7 +72,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Requests in flight",
-            "Rows that each worker sends at the same time; Triton batches them.",
+            "Rows that each worker sends at once. Triton batches them.",
             ge=1,
             le=64,
             fix="Use 1 to 64 requests.",
@@ -82,7 +82,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Deadline",
-            "After it the job ends and can be resumed.",
+            "The job ends then. You can resume it.",
             unit="h",
             ge=1,
             le=MAX_HOURS,
@@ -93,7 +93,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Error limit",
-            "Rows that may have no answer, or dead letters since the start. One more fails the job.",
+            "Rows without an answer, or dead letters since the start, that the job tolerates.",
             ge=0,
             le=10**9,
             fix="Use 0 to 1000000000 rows.",
@@ -115,7 +115,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "Kueue queue",
-            "A LocalQueue in the team's namespace: workers start once its quota admits them. Empty: none.",
+            "A LocalQueue in the team's namespace: workers start once its quota admits them. Leave empty for none.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
@@ -125,7 +125,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "Consumer group",
-            "Of a stream of Redis or a topic of Kafka; made where it is missing. Empty: slipway.",
+            "Of a Redis stream or a Kafka topic. Created if missing. Leave empty to use slipway.",
             pattern=r"[-A-Za-z0-9._]{0,200}",
             max_length=200,
             fix="Use letters, digits, dots, dashes and underscores.",
@@ -145,18 +145,18 @@ class BatchSettings(Definition):
     tries: Annotated[
         int,
         setting(
-            "Tries",
-            "How often a message is tried before it is a dead letter.",
+            "Max attempts",
+            "Attempts to process a message before it becomes a dead letter.",
             ge=2,
             le=20,
-            fix="Use 2 to 20 tries.",
+            fix="Use 2 to 20 attempts.",
         ),
     ] = 3
     idle_seconds: Annotated[
         int,
         setting(
-            "Idle time",
-            "A worker ends when there was no message for so long.",
+            "Stop idle workers after",
+            "Time without a message after which a worker stops.",
             unit="s",
             ge=5,
             le=3600,
@@ -167,7 +167,7 @@ class BatchSettings(Definition):
         int,
         setting(
             "Messages per worker",
-            "One more worker for as many that wait.",
+            "Number of waiting messages for which one more worker starts.",
             ge=1,
             le=1_000_000,
             fix="Use 1 to 1000000 messages.",
@@ -178,7 +178,7 @@ class BatchSettings(Definition):
         setting(
             "Secret",
             "In the team's namespace. Redis: key password. SQS: keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Kafka: "
-            "keys sasl, username, password and tls. Empty: no password; the role of the team's models.",
+            "keys sasl, username, password and tls. Leave empty for no password, or to use the role of the team's models.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Use the name of a Secret, for example queue-auth.",

@@ -76,7 +76,7 @@ def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
     team = teams.get_visible(actor=actor, slug=team_slug)
     policy.require(actor, Action.REQUEST_CHANGE, team)
     if not _NAME.fullmatch(draft.name):
-        problem = "Use 1 to 40 lower-case letters, digits and hyphens, starting with a letter."
+        problem = "Use 1 to 40 lowercase letters, digits and hyphens, starting with a letter."
         raise Invalid(problem, fields={"name": problem})
     version = _version(actor, team, draft)
     with rejections.as_invalid():

@@ -51,7 +51,7 @@ class BatchForm(ServiceForm):
         "device_claims": "gpus",
     }
 
-    name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens.")
+    name = forms.CharField(max_length=40, help_text="Lowercase letters, digits and hyphens.")
     model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
@@ -61,7 +61,7 @@ class BatchForm(ServiceForm):
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
         required=False,
-        help_text="Leave empty for a prefix of this job. Else an empty prefix, or for a Redis stream another stream of the same server.",
+        help_text="Leave empty for a prefix of this job. Otherwise enter an empty prefix, or for a Redis stream another stream of the same server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 

@@ -64,7 +64,7 @@ def list_page(request: HttpRequest, user: User) -> HttpResponse:
 def new_job(request: HttpRequest, user: User) -> HttpResponse:
     team = teams.current(request)
     if team is None:
-        raise NotFound("You are in no team. Ask a lead or a platform admin to add you to one.")
+        raise NotFound("You're not in a team yet. Ask a lead or a platform admin to add you.")
     policy.require(user, Action.REQUEST_CHANGE, team)
     known = clusters.list_clusters()
     form = BatchForm(
@@ -83,7 +83,7 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
     if is_request:
         job = form.run(lambda: _request(user, team, form))
         if job is not None:
-            messages.success(request, "Requested. Its input is being read.")
+            messages.success(request, "Request sent. Its input is being read.")
             return redirect("batch-job", team=team.slug, name=job.name)
     context = {"team": team, "form": form, **_estimate(user, team, form)}
     status = form.status if is_request else 200

@@ -97,7 +97,7 @@ def remove(*, actor: User, issuer_id: int) -> None:
         users = token_issuers.users()[row.name]
         if users:
             message = (
-                f"{', '.join(users[:3])} takes tokens of {row.name}. Change its callers first."
+                f"{', '.join(users[:3])} accepts tokens of {row.name}. Change its callers first."
             )
             raise Conflict(message, code="in_use")
         TokenIssuer.objects.filter(pk=row.pk).update(removed_at=clock.now())
@@ -117,7 +117,10 @@ def _problems(draft: IssuerDraft) -> Iterator[tuple[str, str]]:
     if not _is_url(draft.jwks_url) or not _is_protected(draft.jwks_url):
         yield "jwks_url", "an https URL; http only inside the cluster (….svc) or on this machine"
     if not 1 <= len(draft.audiences) <= MOST_AUDIENCES or not all(map(is_value, draft.audiences)):
-        yield "audiences", f"1 to {MOST_AUDIENCES}: without one, tokens for any service would open"
+        yield (
+            "audiences",
+            f"1 to {MOST_AUDIENCES}: without one, tokens for any service would be accepted",
+        )
     if not _is_claim(draft.claim):
         yield "claim", "the name of a claim, for example sub or client_id; nested: realm.client"
     yield from _required_problems(draft)

@@ -15,8 +15,8 @@ from portal.ui.admin_pages import AdminPage, admins_only
 
 _PAGE = AdminPage(
     title="Token issuers",
-    explanation="Identity providers whose tokens callers may send instead of a key. Which callers a deployment "
-    "serves is set on its tab Callers.",
+    explanation="Identity providers whose tokens callers may send instead of a key. Add the callers of a "
+    "deployment in its Callers tab.",
     tab="token-issuers",
     url="admin-token-issuers",
     template="callers/admin_issuers.html",
@@ -42,7 +42,7 @@ def remove(request: HttpRequest, user: User, token_issuer_id: int) -> HttpRespon
     return _PAGE.answer(
         request,
         lambda: token_issuers.remove(actor=user, issuer_id=token_issuer_id),
-        "The issuer is removed. No request can name it any more.",
+        "The issuer is removed. Requests can no longer name it.",
     )
 
 

@@ -31,21 +31,21 @@ class _KeyTerms(ServiceForm):
         min_value=1,
         max_value=limits.MAX_REQUESTS_PER_MINUTE,
         label="Requests a minute",
-        help_text="The gateway answers 429 to more. Empty: no limit.",
+        help_text="Requests above it get status 429. Leave empty for no limit.",
     )
     tokens_per_minute = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=limits.MAX_TOKENS_PER_MINUTE,
         label="Tokens a minute",
-        help_text="The key is paused seconds after it used more. Empty: no limit.",
+        help_text="The key is paused seconds after it exceeds this. Leave empty for no limit.",
     )
     tokens_per_day = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=limits.MAX_TOKENS_PER_DAY,
         label="Tokens a day",
-        help_text="Until midnight UTC. Empty: no limit.",
+        help_text="Counted until midnight UTC. Leave empty for no limit.",
     )
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -68,12 +68,12 @@ class NewKeyForm(_KeyTerms):
         required=False,
         max_length=200,
         label="Value of the claim",
-        help_text="Of a token: what its claim says. A key needs none.",
+        help_text="For a token: the value of its claim. Leave empty for a key.",
     )
     name = forms.CharField(
         max_length=40,
         label="Caller",
-        help_text="Lowercase letters, digits and hyphens. An existing name gets a further key.",
+        help_text="Lowercase letters, digits and hyphens. An existing name gets another key.",
     )
     kind = forms.ChoiceField(
         choices=[(ConsumerKind.SERVICE, "Service"), (ConsumerKind.PERSON, "Person")], label="Kind"

@@ -49,7 +49,7 @@ class IssuerForm(ServiceForm):
         label="Required claims",
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false", "class": "mono"}),
         help_text="One per line: claim=value, or claim[]=value for a list such as groups. Repeat a claim to "
-        "accept any of several values. Empty: none.",
+        "accept any of several values. Leave empty for none.",
     )
 
     def __init__(self, *args: Any, clusters: Iterable[ClusterInfo], **kwargs: Any) -> None:

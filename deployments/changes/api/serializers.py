@@ -108,7 +108,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     cost = serializers.DictField(child=serializers.CharField(allow_null=True))
     environment = serializers.CharField(source="deployment.environment")
     access = serializers.SerializerMethodField(
-        help_text="who gets answers at the address afterwards: open (everyone who reaches the gateway) or "
+        help_text="who can call the address afterwards: open (anyone who reaches the gateway) or "
         "keys (callers with a key); empty for a change that brings no revision"
     )
     opens_address = serializers.SerializerMethodField(

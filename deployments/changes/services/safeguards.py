@@ -59,7 +59,7 @@ def _request(actor: User, deployment: Deployment, safeguard: Safeguard) -> None:
         team=deployment.team,
         event=events.APPROVAL_REQUESTED.code,
         subject=f"{actor.display_name} wants to {safeguard.label}: {deployment}",
-        message="It needs the approval of a change. Approve it with the same button on the deployment's page.",
+        message="It needs the same approval as a change. Approve it with the same button on the deployment's page.",
         path=reverse("deployment", args=(deployment.team.slug, deployment.name)),
         data={"safeguard": safeguard.value},
     )
@@ -68,7 +68,7 @@ def _request(actor: User, deployment: Deployment, safeguard: Safeguard) -> None:
 def _approve(actor: User, row: SafeguardRequest) -> bool:
     missing = safeguards.describe_missing(row)
     if actor.pk == row.requester_id:
-        raise Conflict(f"You requested this. It waits for others: {missing}.", code="waits")
+        raise Conflict(f"You requested this. Waiting for others: {missing}.", code="waits")
     approver = _approver(actor, row)
     step_up.require(actor)
     given = safeguards.given(row)

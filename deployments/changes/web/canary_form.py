@@ -47,7 +47,8 @@ class CanaryForm(PlanForm):
         is_same = self._serving is not None and data.get("version") == str(self._serving.pk)
         if is_same and not data.get("access") and "keep" not in self.data:
             self.add_error(
-                "version", "This version serves already. Choose another one, or other callers."
+                "version",
+                "This version is already serving. Choose another version, or other callers.",
             )
         return data
 
@@ -64,7 +65,7 @@ def _choose_access(deployment: Deployment) -> tuple[list[tuple[str, str]], str]:
     if spec is not None:
         now, issuer = spec.network.access_kind, spec.network.token_issuer
     capabilities = Capabilities.from_json(deployment.cluster.capabilities)
-    choices, missing = [("", f"As now: {now.describe_current(issuer)}")], []
+    choices, missing = [("", f"Unchanged: {now.describe_current(issuer)}")], []
     for kind in sorted(catalogue.list_for_forms(), key=lambda kind: kind.takes_issuer):
         offer = kind.offered_by(capabilities)
         if kind.takes_issuer:
@@ -73,7 +74,7 @@ def _choose_access(deployment: Deployment) -> tuple[list[tuple[str, str]], str]:
             choices.append((kind.name, kind.label))
         elif kind != now:
             missing.append(f"{kind.noun} cannot be chosen: {offer.why}")
-    help_text = "For the whole address, once the candidate is the stable revision."
+    help_text = "Applies to the whole address once the candidate is the stable revision."
     return choices, " ".join(missing) or help_text
 
 

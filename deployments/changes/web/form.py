@@ -99,7 +99,7 @@ class DeployForm(SettingsForm, ServiceForm):
         label="GPU",
         error_messages={
             "required": "Choose a GPU for each replica.",
-            "invalid_choice": "The chosen GPU is not offered any more, or not in this way. Choose one of the list.",
+            "invalid_choice": "The chosen GPU is no longer offered in this way. Choose one from the list.",
         },
     )
     min_replicas = required_field("min_replicas")

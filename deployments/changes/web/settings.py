@@ -203,7 +203,7 @@ def default_target(data: Mapping[str, str]) -> str:
     target = DEFAULT_TARGETS.get((data.get("scaling_kind", ""), metric))
     if target is None:
         return ""
-    return f"Empty: {target} {_TARGET_UNITS.get(metric, 'per replica')}."
+    return f"Default: {target} {_TARGET_UNITS.get(metric, 'per replica')}."
 
 
 def _view(

@@ -202,7 +202,7 @@ def _of_crash(last: Json, waiting: Json) -> Progress:
     if last.get("reason") == "OOMKilled":
         message = "out of memory: raise memory in the serving spec"
         return Progress("load", "out of memory", message, is_failing=True)
-    message = _exit_message(last) if last else waiting.get("message", "it exits at once")
+    message = _exit_message(last) if last else waiting.get("message", "it exits immediately")
     known = diagnosis.of_text(message)
     if known is not None:
         return _as_progress("load", known)

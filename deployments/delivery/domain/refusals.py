@@ -47,7 +47,7 @@ def describe_failure(error: ClusterError) -> str:
     if isinstance(error, _OWN):
         return detail
     if isinstance(error, Throttled):
-        return f"The cluster limits requests and is asked again soon: {detail}"
+        return f"The cluster throttles requests. Slipway tries again soon: {detail}"
     if isinstance(error, NotAllowed):
         return f"The cluster does not permit it: {detail}"
     if isinstance(error, Refused):

@@ -31,7 +31,7 @@ class GitForm(forms.Form):
         label="Folder",
         max_length=200,
         required=False,
-        help_text="Empty: the root of the repository.",
+        help_text="Leave empty for the root of the repository.",
     )
     username = forms.CharField(max_length=100, required=False)
     credential = forms.CharField(

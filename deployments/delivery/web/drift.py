@@ -50,7 +50,7 @@ def _choose(user: User, deployment_id: int, choice: str) -> str:
     to = DriftPolicy.HOLD if choice == "always hold" else DriftPolicy.RE_APPLY
     changed = drift_decisions.set_policy(actor=user, deployment_id=deployment_id, to=to)
     if changed.drift_policy != to:
-        return "Requested. Drift is held once others approved it, as for a change."
+        return "Request sent. Drift is held once it is approved, like a change."
     return {
         DriftPolicy.HOLD: "Later drift is held for review.",
         DriftPolicy.RE_APPLY: "Later drift is reverted automatically.",

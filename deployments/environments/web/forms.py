@@ -46,7 +46,7 @@ class EnvironmentForm(ServiceForm):
     callers_need_key = forms.BooleanField(
         label="Callers need a key",
         required=False,
-        help_text="No address that is open to everyone who reaches the gateway.",
+        help_text="Public addresses are refused.",
     )
     stop_needs_approval = forms.BooleanField(
         label="Stopping needs approval",

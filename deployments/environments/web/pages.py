@@ -87,7 +87,7 @@ def _edit(request: HttpRequest, user: User, environment: str, team: Team | None)
             )
         )
         if saved is not None:
-            messages.success(request, f"The rules of {known} are saved.")
+            messages.success(request, f"Rules of {known} saved.")
             return redirect("environments")
     context = {"form": form, "environment": known, "team": team, "platform": layers[0].rules}
     return render(request, "environments/edit.html", context, status=form.status)

@@ -14,6 +14,7 @@ from deployments.guards.domain.formatting import format_limit
 from deployments.guards.domain.judging import VerdictInputs
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.step_tests import StepTests
+from portal.core.definitions.figures import format_figure
 
 _NO_STABLE: Final = "no data from the stable revision to compare with"
 
@@ -95,7 +96,7 @@ class _Findings:
             verdict=verdict,
             message=message,
             source=kind.source,
-            statistic="" if isinstance(test, Measured) else self._statistic(),
+            statistic="" if isinstance(test, Measured) else self._statistic(verdict),
         )
 
     def _describe_no_tokens(self) -> str:
@@ -186,12 +187,18 @@ class _Findings:
         is_compared = self.limit.kind.is_timed and self.limit.max_ratio is not None
         return self.by.load.describe_difference() if is_compared and self.by.load else ""
 
-    def describe_power(self) -> str:
-        """Describe the smallest regression that would have been detected by what this step has seen."""
+    @property
+    def is_too_early(self) -> bool:
+        return self._smallest_regression() is None
+
+    def _describe_power(self) -> str:
+        """Describe the smallest regression that this step would have detected by now. Empty if there is none."""
         times = self._smallest_regression()
-        if times is None:
-            return ", and it is too early to detect any regression"
-        return f"; \N{MULTIPLICATION SIGN}{times:.2g} or worse would have shown by now"
+        return (
+            f"; detects \N{MULTIPLICATION SIGN}{format_figure(times, 2)} or worse by now"
+            if times is not None
+            else ""
+        )
 
     def _smallest_regression(self) -> float | None:
         tests, alpha, test = self.by.tests, self.by.alpha, self.limit.kind.test
@@ -214,7 +221,7 @@ class _Findings:
         )
         return power.smallest_regression(traffic, setting, seconds=tests.seconds)
 
-    def _statistic(self) -> str:
+    def _statistic(self, verdict: Verdict) -> str:
         """Return the line beside the message for people who know statistics."""
         limit, by = self.limit, self.by
         seconds = sequential_tests.block_seconds(limit, by.tests)
@@ -222,6 +229,8 @@ class _Findings:
             f"always-valid p {self._p:.2g}, aborts at {by.alpha:.2g}; "
             f"{by.tests.lengths.describe(seconds)}"
         )
+        if verdict is Verdict.PASSED:
+            text += self._describe_power()
         if not isinstance(limit.kind.test, Rate) or not by.n:
             return text
         mine = limit.kind.test.count(by.tests.total.candidate)

@@ -201,7 +201,7 @@ def judge_received(
         verdict=Verdict.FAILED,
         message=f"the gateway sent {sent_share:.1%} of the requests to the candidate, but only "
         f"{counted_share:.1%} were counted there: its requests are lost on the way",
-        source="gateway counters beside those of the servers",
+        source="gateway counters compared with those of the servers",
         statistic=f"a right split leaves this range with a probability of at most {_SPLIT_ALPHA:.1%}",
     )
 

@@ -53,8 +53,9 @@ class Findings(Protocol):
 
     def describe_regression(self) -> str: ...
 
-    def describe_power(self) -> str:
-        """Describe what would have been detected by now."""
+    @property
+    def is_too_early(self) -> bool:
+        """Whether no regression, however large, would have been detected by now."""
 
     def describe_no_data(self) -> str:
         """Return why the candidate has no figure."""
@@ -98,4 +99,6 @@ def _without_proof(findings: Findings) -> tuple[Verdict, str]:
         )
     if findings.by.is_strict:
         return Verdict.NOT_ENOUGH, f"not yet shown to be within the limit; {observed}"
-    return Verdict.PASSED, f"nothing detected{findings.describe_power()}; {observed}"
+    if findings.is_too_early:
+        return Verdict.PASSED, f"{observed}; too few to judge yet"
+    return Verdict.PASSED, f"no regression detected; {observed}"

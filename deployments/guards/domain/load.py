@@ -13,6 +13,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
+from portal.core.definitions.figures import format_figure
+
 # Loads that differ by more are not comparable.
 MOST_DIFFERENCE: Final = Fraction(3, 2)
 
@@ -59,23 +61,21 @@ class PodLoad:
     def describe_difference(self) -> str:
         """Describe the difference in load. Empty if there is none.
 
-        For example "each pod of the candidate gets 19 times fewer requests than one of stable (5% on 1 pod, 95% on
-        1 pod)".
+        For example "each candidate pod gets 5% of the load of a stable pod (5% of requests on 1 pod, 95% on 1 pod)".
         """
         ratio = self.ratio
         if ratio is None or self.difference == LoadDifference.NONE:
             return ""
-        times = float(max(ratio, 1 / ratio))
-        how = "fewer" if ratio < 1 else "more"
+        load = _percent_of_load(ratio) if ratio < 1 else f"{format_figure(float(ratio), 2)} times"
         sides = ", ".join(
-            f"{percent}% on {pods} {'pod' if pods == 1 else 'pods'}"
+            f"{percent}% of requests on {pods} {'pod' if pods == 1 else 'pods'}"
             for percent, pods in (
                 (self.candidate, self.candidate_pods),
                 (self.stable, self.stable_pods),
             )
         )
-        return (
-            f"each pod of the candidate gets {times:.2g} times {how} requests than one of "
-            f"{self.stable_name} "
-            f"({sides})"
-        )
+        return f"each candidate pod gets {load} the load of a {self.stable_name} pod ({sides})"
+
+
+def _percent_of_load(ratio: Fraction) -> str:
+    return "less than 1% of" if ratio < Fraction(1, 100) else f"{float(ratio):.0%} of"

@@ -35,7 +35,7 @@ SIDES: Final = ("stable", "candidate")
 LEAST_SECONDS: Final = float(LENGTHS[0])
 NOT_COUNTED: Final = "requests that never return are not counted here"
 _NOT_COMPARED: Final = (
-    "the stable revision gets no requests any more, and none passed at a step before"
+    "the stable revision no longer gets requests, and none passed at an earlier step"
 )
 
 

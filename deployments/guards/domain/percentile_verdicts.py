@@ -140,9 +140,10 @@ class _Findings:
     def describe_regression(self) -> str:
         return f"slower than allowed: {self.describe_observed()}"
 
-    def describe_power(self) -> str:
-        """Return nothing, because power is not estimated for histograms."""
-        return ""
+    @property
+    def is_too_early(self) -> bool:
+        """Return False, because power is not estimated for histograms."""
+        return False
 
     def describe_no_data(self) -> str:
         if self.mine is not None:

@@ -31,6 +31,7 @@ from pydantic import (
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.kinds.promql import KIND, QueryKind
 from fleet.clusters.domain.prometheus import PrometheusError, QueryResult
+from portal.core.definitions.figures import format_figure
 
 BREACHES: Final = 3
 # What may stand in a query, and what it becomes.
@@ -261,7 +262,7 @@ def judge(guard: QueryGuard, watched: Watched, *, unknown: str = "") -> GuardRes
         guard=guard.name,
         # There is one number, and none of stable beside it.
         stable="\N{EN DASH}",
-        candidate="" if watched.value is None or unknown else f"{watched.value:.6g}",
+        candidate="" if watched.value is None or unknown else format_figure(watched.value, 6),
         limit=guard.limit_text,
         n=None,
         verdict=verdict,
@@ -280,7 +281,7 @@ def _verdict(guard: QueryGuard, watched: Watched, unknown: str) -> tuple[Verdict
         return Verdict.NOT_ENOUGH, missing or "Prometheus was not queried at this step yet"
     limit = guard.limit_text
     if watched.has_failed:
-        now = f"it is {watched.value:.6g} now"
+        now = f"it is {format_figure(watched.value, 6)} now"
         message = f"outside {limit} in {guard.breaches} readings in a row or more; {now}"
         return Verdict.FAILED, message
     if watched.breaches:

@@ -27,7 +27,7 @@ _LEAST_REQUESTS: Final = 100
 # An error ratio that is always allowed cannot be tested.
 _MOST_ERRORS: Final = 0.99
 NOT_RECORDED: Final = (
-    "the stable revision gets no requests any more, and none were recorded in the hour before"
+    "the stable revision no longer gets requests, and none were recorded in the hour before"
 )
 
 

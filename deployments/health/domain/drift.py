@@ -75,7 +75,11 @@ def judge(kind: Kind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
     nearest = min((compare(kind, summary, day) for summary in usable), key=lambda c: c.effect)
     is_failed = nearest.effect > of.limit and nearest.p <= _LEVEL
     text = f"{of.figure} {nearest.effect:.3f}, limit {of.limit:g}"
-    text += f", beside the most similar of {len(usable)} reference days" if len(usable) > 1 else ""
+    text += (
+        f", compared with the most similar of {len(usable)} reference days"
+        if len(usable) > 1
+        else ""
+    )
     verdict = HealthVerdict.FAILED if is_failed else HealthVerdict.OK
     return DayVerdict(verdict, text, day.n, nearest.effect, nearest.p)
 

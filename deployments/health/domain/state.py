@@ -19,6 +19,7 @@ from deployments.health.domain.baseline import (
     is_long_enough,
 )
 from deployments.states import HealthVerdict
+from portal.core.definitions.figures import format_figure
 
 _SIDES: Final = {1: "above", -1: "below"}
 
@@ -80,7 +81,7 @@ def check(
     if now is None:
         return _nothing(kept, "no pod was read in the last hour")
     if not is_long_enough(history):
-        return _nothing(kept, f"{days_known(history)} of {DAYS} days recorded")
+        return _nothing(kept, f"needs {DAYS} days of data ({days_known(history)} so far)")
     changes: list[Change] = []
     after: dict[BaselineMetric, MetricState] = {}
     for metric, state in kept.items():
@@ -98,9 +99,9 @@ def check(
 
 def format_value(metric: BaselineMetric, value: float) -> str:
     if metric == BaselineMetric.LATENCY:
-        return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"
+        return f"{value:.3g} ms" if value < 1000 else f"{format_figure(value / 1000, 3)} s"
     if metric == BaselineMetric.REQUESTS:
-        return f"{value:.3g} req/s"
+        return f"{format_figure(value, 3)} req/s"
     return f"{100 * value:.2g}%" if value < 0.1 else f"{100 * value:.0f}%"
 
 

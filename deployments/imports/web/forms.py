@@ -22,7 +22,7 @@ class ImportForm(UploadForm):
     )
 
     server = forms.ChoiceField(
-        required=False, label="MLflow server", help_text="Of models:/name/3; others need none."
+        required=False, label="MLflow server", help_text="Only for models:/name/3."
     )
 
     def __init__(self, *args: Any, servers: Iterable[str] = (), **kwargs: Any) -> None:

@@ -19,7 +19,7 @@ class PodChoice(Definition):
         str,
         setting(
             "Instance type",
-            "Of the node that runs it. Empty: any node.",
+            "Of the node that runs the test. Leave empty for any node.",
             pattern=rf"({INSTANCE_TYPE})?",
             max_length=40,
             fix="Enter an instance type of the cluster, for example g5.xlarge, or leave it empty.",
@@ -29,7 +29,7 @@ class PodChoice(Definition):
         str,
         setting(
             "GPU resource",
-            "One is requested. Empty: no GPU, models load on the CPU.",
+            "The test requests one. Leave empty to load models on the CPU.",
             pattern=r"(nvidia\.com/(gpu|gpu\.shared|mig-[0-9]+g\.[0-9]+gb(\.me)?))?",
             max_length=60,
             fix=f"Use {_EXAMPLE}, or leave it empty.",

@@ -89,7 +89,7 @@ def _not_tried(reason: str) -> LoadTest:
 
 
 def _late(minutes: int, last: str) -> LoadTest:
-    waited = f"; the last that was seen: {last}" if last else ""
+    waited = f"; last seen: {last}" if last else ""
     return _not_tried(f"it did not end within {minutes} minutes{waited}")
 
 

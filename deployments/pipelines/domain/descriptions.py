@@ -55,7 +55,7 @@ def reached_through(names: Sequence[str]) -> str:
         return ""
     *others, last = names
     listed = f"{', '.join(others)} and {last}" if others else last
-    return f"Everyone who reaches the pipeline reaches {listed} through it."
+    return f"Anyone who reaches the pipeline can call {listed} through it."
 
 
 def fields_of(spec: PipelineSpec) -> dict[str, str]:

@@ -156,7 +156,7 @@ def _condition_problem(condition: str) -> str | None:
 def _name_problem(name: str) -> str | None:
     if len(name) <= LONGEST_NAME and _NAME.fullmatch(name):
         return None
-    return f"“{name}”: use lower-case letters, digits and '-', at most {LONGEST_NAME}."
+    return f"“{name}”: use lowercase letters, digits and '-', at most {LONGEST_NAME}."
 
 
 def _graph_faults(spec: PipelineSpec) -> Faults:

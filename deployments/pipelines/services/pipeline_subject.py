@@ -49,7 +49,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         pipeline, kind = pipeline_of(change), PipelineChangeKind(change.kind)
         parts = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
         if descriptions.opens_address(kind):
-            parts.append("open to everyone who reaches the gateway")
+            parts.append("open to anyone who reaches the gateway")
         return Description(
             title=descriptions.change_title(kind, pipeline.name),
             detail=" · ".join(parts),

@@ -24,7 +24,7 @@ def require_callable(deployment: Deployment, access: AccessKind) -> None:
     why_not = pipelines.why_closed(deployment, access) if names else ""
     if why_not:
         raise Conflict(
-            f"The pipeline {names} calls {deployment}, and could not any more. {why_not} Change or retire the "
+            f"The pipeline {names} calls {deployment} and no longer could. {why_not} Change or retire the "
             "pipeline first.",
             code="in_a_pipeline",
         )

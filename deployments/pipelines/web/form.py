@@ -38,7 +38,7 @@ KINDS: Final = (
         NodeKind.SWITCH.value,
         "Switch",
         "Each request goes to the first step whose condition it meets.",
-        "That deployment's answer; 404 when none is met.",
+        "That deployment's answer, or 404 if no condition is met.",
     ),
     KindDescription(
         NodeKind.SEQUENCE.value,

@@ -75,8 +75,8 @@ class AnalysisSettings(BaseModel):
     )
     is_robust: StrictBool = Field(
         default=False,
-        description="for services with long bursts of their own: false aborts stay rare, and finding a "
-        "regression takes about twice the time",
+        description="for services with long bursts: fewer false aborts, but detecting a regression takes "
+        "about twice as long",
     )
 
     @property
@@ -96,9 +96,8 @@ class PlanSettings(BaseModel):
     has_baseline: StrictBool = Field(
         title="Baseline",
         default=False,
-        description="Another set of stable pods, as many as the candidate has, gets the same traffic, "
-        "and guards compare the candidate with it: a fair comparison at any weight, for as many GPUs "
-        "again.",
+        description="Run a same-size baseline of stable with the same traffic and compare the candidate "
+        "with it. Doubles the candidate's GPU cost.",
     )
     guards: PlanGuards = Field(default_factory=PlanGuards)
     analysis: AnalysisSettings = Field(default_factory=AnalysisSettings)
@@ -124,8 +123,7 @@ class PlanSettings(BaseModel):
         default=WATCH_SECONDS,
         ge=0,
         le=_LONGEST_WATCH_SECONDS,
-        description="After promotion guards go on this long, and the old revision stays warm without "
-        "traffic: a failure rolls back to it. 0: no watch.",
+        description="Keep checking after promotion and roll back automatically on failure. 0 turns this off.",
     )
     # None in a template; a request has its default filled in.
     warmup_seconds: int | None = Field(
@@ -134,8 +132,8 @@ class PlanSettings(BaseModel):
         default=None,
         ge=0,
         le=LONGEST_WARMUP_SECONDS,
-        description="From a pod's first request on its latency, queue time and throughput are not "
-        f"judged. Default: as long as the model takes to load, else {DEFAULT_WARMUP_SECONDS} s.",
+        description="Ignore latency, queue time and throughput for this long after a pod's first request. "
+        f"Default: the model's load time, or {DEFAULT_WARMUP_SECONDS} s if it is not known.",
     )
 
     @field_validator("has_baseline")

@@ -181,7 +181,7 @@ def _describe_cost(
     unused = [_unused_amount(share, spec, cluster) for share in shares]
     known = [amount for amount in unused if amount is not None]
     if not known or len(known) < len(unused):
-        return "What a node costs beside a pod is not known: its price is missing."
+        return "The cost of the rest of a node is not known, because its price is missing."
     each = max(known)
     if not each:
         return "A pod fills its node, so no unused GPU is paid for."

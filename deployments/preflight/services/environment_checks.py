@@ -97,7 +97,7 @@ def _check_callers(environment: str, spec: ServingSpec) -> Check:
 
 
 def _no_open_address(environment: str) -> str:
-    return f"The rules of {environment} allow no address that is open to everyone."
+    return f"The rules of {environment} allow no public address."
 
 
 def _check_promotion(

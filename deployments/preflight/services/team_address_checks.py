@@ -29,7 +29,7 @@ def check(
     for other in _others(team_id, cluster_id).exclude(deployment=deployment_id):
         if taken := sorted(names & set(_names_of(other))):
             detail = (
-                f"Requests for {taken[0]} at the team's address go to {other.deployment} already."
+                f"Requests for {taken[0]} at the team's address already go to {other.deployment}."
             )
             fix = f"Turn network.team_address off here, or request a canary on {other.deployment}."
             return [Check(NAME, ok=False, detail=detail, fix=fix)]

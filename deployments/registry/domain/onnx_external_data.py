@@ -45,7 +45,7 @@ def _locate(tensor: Any, files: Mapping[str, int]) -> str:
     path = _path_of(fields.get("location", ""))
     if path not in files:
         raise NotServable(
-            f"The weights are in other files ({quoted(path)}), which the upload does not have beside the "
+            f"The weights are in other files ({quoted(path)}), which the upload does not have next to the "
             "model. Upload the whole folder, or save the model as one file: "
             "onnx.save_model(onnx.load('model.onnx'), 'single.onnx', save_as_external_data=False)."
         )

@@ -118,14 +118,14 @@ class DeclareForm(ServiceForm):
     outputs = forms.CharField(
         required=False,
         label="Outputs",
-        help_text="As inputs, in the order in which the model returns them.",
+        help_text="Same form as inputs, in the order in which the model returns them.",
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
     compute_capability = forms.CharField(
         required=False,
         max_length=10,
         label="Compute capability",
-        help_text="Of the GPU that a TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
+        help_text="Of the GPU that the TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
     )
 
     def clean_inputs(self) -> list[dict[str, Any]]:

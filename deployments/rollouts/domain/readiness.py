@@ -64,13 +64,11 @@ def readiness_of(
         (bool(undecided), f"not enough data: {', '.join(undecided)}{warming and f' ({warming})'}"),
     )
     missing = next((message for is_lacking, message in lacks if is_lacking), "")
-    done = "checked, no traffic so far" if progress.step.weight == 0 else "no guard failed"
+    done = "checked, no traffic yet" if progress.step.weight == 0 else "no guard failed"
     message = missing or f"soak done, {'enough requests, ' if needed else ''}{done}"
     lacking = "; ".join(unjudged)
     if not missing and lacking and progress.is_promoted_automatically:
-        message = (
-            f"{message}. It is not promoted automatically, because not all was judged: {lacking}"
-        )
+        message = f"{message}. It is not promoted automatically, because some guards gave no verdict: {lacking}"
     return Readiness(
         is_promotable=not missing, message=message, soak_left_seconds=left, unjudged=lacking
     )

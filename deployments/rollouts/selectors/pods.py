@@ -42,7 +42,7 @@ def read(snapshot: RolloutSnapshot) -> RolloutPods:
         candidate=weight,
         stable_pods=(baseline or stable).serving,
         candidate_pods=candidate.serving,
-        stable_name="stable" if baseline is None else "the baseline",
+        stable_name="stable" if baseline is None else "baseline",
     )
     return RolloutPods(candidate, stable, load, baseline)
 

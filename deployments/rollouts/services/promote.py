@@ -178,7 +178,7 @@ def _move_back(rollout: Rollout) -> list[AliasMove]:
                 moves.append(AliasMove(source.model_id, item.alias, source.pk, target.pk))
                 message = f"{item.label} points to {target.label} again"
             else:
-                message = f"{item.label} is not moved back: somebody moved it at the same time."
+                message = f"{item.label} is not moved back: someone moved it at the same time."
         timeline.note_rollout(rollout=rollout, kind="alias", message=message, actor=SYSTEM)
     return moves
 

@@ -73,9 +73,9 @@ def _problem_of(move: AliasMove, source: ModelVersion, target: ModelVersion | No
     )
     now = alias.first()
     if now is None:
-        return "somebody removed it"
+        return "someone removed it"
     if now.version_id != source.pk:
-        return f"somebody moved it to {now.version.label}"
+        return f"someone moved it to {now.version.label}"
     if target is None:
         return "the restored revision has another model"
     if target.state != VersionState.READY:

@@ -30,7 +30,7 @@ _CERTAIN: Final = frozenset(
 )
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
-    "model-routing": "Turn {path} off. The deployment's own address serves all the same.",
+    "model-routing": "Turn {path} off. The deployment's own address still works.",
 }
 _FIX: Final = "Change {path} or ask a platform admin to install it."
 _ONLY_KEDA: Final = ("office_hours", "max_latency_ms", "max_gpu_memory_percent", *_JOB_QUEUES)

@@ -23,7 +23,7 @@ _PER_REPLICA: Final[dict[str, Any]] = {
 def _secret(keys: str) -> Any:
     return setting(
         "Secret",
-        f"In the team's namespace, with {keys}. Empty: no authentication.",
+        f"In the team's namespace, with {keys}. Leave empty for no authentication.",
         pattern=f"({_OBJECT_NAME})?",
         max_length=63,
         fix="Use the name of a Secret, for example jobs-auth.",
@@ -45,7 +45,12 @@ class SqsQueue(Definition):
         ),
     ]
     messages: Annotated[
-        int, setting("Messages per replica", "One more replica for as many.", **_PER_REPLICA)
+        int,
+        setting(
+            "Messages per replica",
+            "Number of messages for which one more replica starts.",
+            **_PER_REPLICA,
+        ),
     ] = 20
 
     @property
@@ -72,7 +77,7 @@ class KafkaTopic(Definition):
         str,
         setting(
             "Topic",
-            "Its name.",
+            "Name of the topic.",
             pattern=_TOPIC,
             max_length=249,
             fix="Use letters, digits, dots, dashes and underscores.",
@@ -91,7 +96,10 @@ class KafkaTopic(Definition):
     lag: Annotated[
         int,
         setting(
-            "Lag per replica", "One more replica for as many.", unit="messages", **_PER_REPLICA
+            "Lag per replica",
+            "Lag for which one more replica starts.",
+            unit="messages",
+            **_PER_REPLICA,
         ),
     ] = 100
     secret: Annotated[str, _secret("keys sasl, username, password and tls")] = ""
@@ -104,7 +112,7 @@ class RedisList(Definition):
         str,
         setting(
             "Address",
-            "As host:port.",
+            "host:port of the server.",
             placeholder="redis.data:6379",
             pattern=_HOST,
             max_length=260,
@@ -115,13 +123,18 @@ class RedisList(Definition):
         str,
         setting(
             "List",
-            "Its key.",
+            "Key of the list.",
             pattern=r"\S{1,200}",
             max_length=200,
             fix="Use the key of the list, without spaces.",
         ),
     ]
     items: Annotated[
-        int, setting("Items per replica", "One more replica for as many.", **_PER_REPLICA)
+        int,
+        setting(
+            "Items per replica",
+            "Number of items for which one more replica starts.",
+            **_PER_REPLICA,
+        ),
     ] = 20
     secret: Annotated[str, _secret("key password")] = ""

@@ -104,7 +104,7 @@ class Llm(Definition):
         AfterValidator(field_rules.check_context_length),
         setting(
             "Max context length",
-            "Not set: the model's maximum.",
+            "Default: the model's maximum.",
             unit="tokens",
             fix="Use 128 to 2000000 tokens, or 0 for the model's own length.",
             is_empty_zero=True,
@@ -131,7 +131,7 @@ class Llm(Definition):
         AfterValidator(field_rules.check_static_fraction),
         setting(
             "GPU memory for SGLang",
-            "For weights and KV cache; the rest is for activations and CUDA graphs. Not set: SGLang's "
+            "For weights and KV cache; the rest is for activations and CUDA graphs. Leave empty for SGLang's "
             "choice for the GPU.",
             unit="%",
             fix="Use 0.1 to 0.98 of the GPU's memory for weights and KV cache, or 0 for SGLang's choice.",
@@ -154,7 +154,7 @@ class Llm(Definition):
         int,
         setting(
             "Concurrent requests",
-            "Not set: the server's default.",
+            "Leave empty for the server's default.",
             ge=0,
             le=4096,
             fix="Use up to 4096 requests at a time, or 0 for the server's default.",
@@ -166,7 +166,7 @@ class Llm(Definition):
         AfterValidator(field_rules.check_tokens_per_step),
         setting(
             "Tokens per step",
-            "Longer prompts are computed in parts of this size. Not set: the server's default.",
+            "Longer prompts are computed in parts of this size. Leave empty for the server's default.",
             unit="tokens",
             fix="Use 128 to 131072 tokens, or 0 for the server's default.",
             is_empty_zero=True,

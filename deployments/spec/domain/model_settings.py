@@ -52,11 +52,11 @@ class Batching(Definition):
         int,
         setting(
             "Max batch size",
-            "Empty: that of the version. Larger requests are refused.",
+            "Leave empty to use the version's limit. Larger requests are refused.",
             is_empty_zero=True,
             ge=0,
             le=4096,
-            fix="Use 0 (that of the version) to 4096.",
+            fix="Use 0 (the version's limit) to 4096.",
         ),
     ] = 0
 

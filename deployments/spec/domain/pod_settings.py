@@ -62,7 +62,7 @@ Memory = Annotated[
     AfterValidator(field_rules.check_memory),
     setting(
         "Memory",
-        "Of each pod, for example 8Gi or 512Mi.",
+        "Memory of each pod, for example 8Gi or 512Mi.",
         max_length=10,
         group="advanced",
         fix=f"Use Mi or Gi, up to {MAX_GIB}Gi: 8Gi or 512Mi.",
@@ -73,7 +73,7 @@ TerminationGrace = Annotated[
     AfterValidator(field_rules.check_termination_grace),
     setting(
         "Termination grace",
-        "How long a pod that is replaced or scaled in may finish its requests. Not set: 10 minutes for "
+        "How long a pod that is replaced or scaled in may finish its requests. Default: 10 minutes for "
         "language models, 35 seconds for others.",
         unit="s",
         group="advanced",
@@ -122,7 +122,7 @@ class Placement(Definition):
         str,
         setting(
             "Priority class",
-            "Empty: the cluster's default.",
+            "Leave empty for the cluster's default.",
             pattern=r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?",
             max_length=63,
             fix="Enter a PriorityClass of the cluster, or leave it empty.",
@@ -154,7 +154,7 @@ class Placement(Definition):
         str,
         setting(
             "Kueue queue",
-            "A LocalQueue in the team's namespace: pods start once its quota admits them. Empty: none.",
+            "A LocalQueue in the team's namespace: pods start once its quota admits them. Leave empty for none.",
             pattern=_OBJECT_NAME,
             max_length=63,
             fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
@@ -221,7 +221,7 @@ class Storage(Definition):
         AfterValidator(field_rules.check_optional_memory),
         setting(
             "Shared memory",
-            "Size of /dev/shm, counted as pod memory. For example 1Gi. Empty: unbounded.",
+            "Size of /dev/shm, counted as pod memory. For example 1Gi. Leave empty for no limit.",
             max_length=10,
             fix="Use Mi or Gi: 1Gi or 512Mi.",
         ),
@@ -230,7 +230,7 @@ class Storage(Definition):
         str,
         setting(
             "Service account",
-            "Empty: the default, with the cluster's IAM role (IRSA).",
+            "Leave empty for the default, with the cluster's IAM role (IRSA).",
             pattern=_OBJECT_NAME,
             max_length=253,
             fix="Enter a ServiceAccount of the team's namespace, or leave it empty.",
@@ -240,7 +240,7 @@ class Storage(Definition):
         str,
         setting(
             "Storage credentials",
-            "A Secret with S3 keys. Empty: the cluster default.",
+            "A Secret with S3 keys. Leave empty for the cluster's default.",
             pattern=_OBJECT_NAME,
             max_length=253,
             fix="Enter a Secret of the team's namespace, or leave it empty.",
@@ -255,8 +255,8 @@ class Network(Definition):
         Access,
         setting(
             "Callers",
-            "Who gets answers at the address: callers with a key, unless stated. Keys are created on the "
-            "tab Callers. An open address is shown to its approver.",
+            "Who can call this deployment. Create keys in the Callers tab. The approver sees a public "
+            "address.",
             # In a canary: of the stable revision.
             is_derived=True,
             choices={kind.name: kind.label for kind in catalogue.list_for_forms()},
@@ -268,8 +268,8 @@ class Network(Definition):
         str,
         setting(
             "Token issuer",
-            "Only for callers with a token: whose tokens they are, by the name that a platform admin "
-            "registered. Which callers get answers is set on the tab Callers.",
+            "Only for callers with a token: the registered identity provider of the tokens. Add each "
+            "caller in the Callers tab.",
             pattern=ISSUER_NAME,
             max_length=40,
             group="callers",

@@ -80,7 +80,7 @@ def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
     yield (
         "placement.other_instance_types",
         spec.instance_type not in spec.instance_types[1:],
-        f"{spec.instance_type} is the instance type already. Remove it here.",
+        f"{spec.instance_type} is already the instance type. Remove it here.",
     )
     yield (
         "placement.other_instance_types",
@@ -124,7 +124,7 @@ def _team_address(spec: ServingSpec) -> Iterator[Rule]:
     yield (
         "network.team_address",
         not is_there or spec.network.access_kind.serves_team_address,
-        "The team's address serves callers with a key. Set network.access keys, or turn it off.",
+        "The team's address serves callers with a key. Set network.access to keys, or turn it off.",
     )
     yield (
         "network.team_address",

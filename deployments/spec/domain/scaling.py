@@ -69,7 +69,7 @@ class OfficeHours(Definition):
         AfterValidator(field_rules.check_timezone),
         setting(
             "Time zone",
-            "Its IANA name.",
+            "IANA name, for example Europe/Berlin.",
             max_length=60,
             placeholder="Europe/Berlin",
             fix="Use an IANA name, for example Europe/Berlin.",
@@ -143,7 +143,7 @@ class Scaling(Definition):
         int,
         setting(
             "Target",
-            "Value per replica that the autoscaler aims at. Not set: the default of the metric.",
+            "Value per replica that the autoscaler aims at. Leave empty for the default of the metric.",
             ge=0,
             le=100_000,
             fix="Use 1 to 100000, or remove it if no metric is set.",

@@ -135,7 +135,7 @@ class ServingSpec(Definition):
         int,
         setting(
             "GPUs",
-            "Of the GPU resource, per replica.",
+            "Number of the GPU resource per replica.",
             ge=1,
             le=MAX_GPUS,
             fix=f"Use 1 to {MAX_GPUS} GPUs per replica.",
@@ -222,12 +222,12 @@ class ServingSpec(Definition):
     storage: Annotated[Storage, setting("Storage", "How pods get the model.", group="advanced")] = (
         Storage()
     )
-    network: Annotated[Network, setting("Network", "Who reaches the pods.", group="advanced")] = (
+    network: Annotated[Network, setting("Network", "Who can reach the pods.", group="advanced")] = (
         Network()
     )
     llm: Annotated[
         Llm | None,
-        setting("Language model", "Its weights and its limits.", group="llm"),
+        setting("Language model", "The weights and their limits.", group="llm"),
         used_by(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
     ] = None
     additional_models: Annotated[

@@ -20,7 +20,7 @@ class Queue(Definition):
         int,
         setting(
             "Queue size",
-            "Further requests are rejected. Empty: no limit.",
+            "Further requests are rejected. Leave empty for no limit.",
             is_empty_zero=True,
             ge=0,
             le=1_000_000,
@@ -31,7 +31,7 @@ class Queue(Definition):
         int,
         setting(
             "Queue timeout",
-            "Longest wait in the queue. Empty: no limit.",
+            "Longest wait in the queue. Leave empty for no limit.",
             unit="µs",
             is_empty_zero=True,
             ge=0,
@@ -50,7 +50,7 @@ class Queue(Definition):
         int,
         setting(
             "Priority levels",
-            "1 is the highest. Empty: no priorities.",
+            "1 is the highest. Leave empty for no priorities.",
             is_empty_zero=True,
             ge=0,
             le=MAX_PRIORITIES,
@@ -61,7 +61,7 @@ class Queue(Definition):
         int,
         setting(
             "Default priority",
-            "Of requests that name none.",
+            "For requests without a priority.",
             is_empty_zero=True,
             ge=0,
             le=MAX_PRIORITIES,

@@ -31,7 +31,7 @@ class Instances(Definition):
         AfterValidator(triton_values.check_gpu_indices),
         setting(
             "GPU indices",
-            "Of the pod, for example 0, 1. Empty: all.",
+            "GPUs of the pod, for example 0, 1. Leave empty for all.",
             fix="Use different numbers from 0 to 15.",
         ),
     ] = ()
@@ -39,7 +39,7 @@ class Instances(Definition):
         int,
         setting(
             "Instance priority",
-            "Rate limiter: priority 2 runs half as often as 1. Empty: 1.",
+            "Rate limiter: priority 2 runs half as often as 1. Default: 1.",
             is_empty_zero=True,
             ge=0,
             le=1000,
@@ -95,7 +95,7 @@ class WarmUpRequests(Definition):
         AfterValidator(triton_values.check_golden_ids),
         setting(
             "Golden requests",
-            "Their ids. Empty: all that the model has when this is requested; later edits change nothing.",
+            "Their ids. Leave empty for all that the model has at the request; later edits change nothing.",
             fix="Use up to 20 different ids of golden requests.",
         ),
     ] = ()
@@ -105,12 +105,12 @@ class WarmUpRequests(Definition):
         AfterValidator(triton_values.check_batch_sizes),
         setting(
             "Warm-up batch sizes",
-            "Empty: 1. TensorRT builds an engine for each shape.",
+            "Default: 1. TensorRT builds an engine for each shape.",
             fix="Use at most eight sizes from 1 to 4096.",
         ),
     ] = ()
     count: Annotated[
-        int, setting("Warm-up runs", "Of each batch size.", ge=1, le=100, fix="Use 1 to 100.")
+        int, setting("Warm-up runs", "Runs of each batch size.", ge=1, le=100, fix="Use 1 to 100.")
     ] = 1
     shapes: Annotated[
         tuple[str, ...],
@@ -118,7 +118,7 @@ class WarmUpRequests(Definition):
         AfterValidator(triton_values.check_shapes),
         setting(
             "Warm-up shapes",
-            "Of inputs with dynamic dimensions, for example image=3x640x640. Empty: 1 each.",
+            "Shapes of inputs with dynamic dimensions, for example image=3x640x640. Default: 1 each.",
             fix="Use input=dimensions without the batch, for example image=3x640x640.",
             **triton_values.PAIRS,
         ),
@@ -132,7 +132,7 @@ class Optimization(Definition):
         int,
         setting(
             "TensorRT workspace",
-            "GPU memory while an engine is built. Empty: TensorRT's default.",
+            "GPU memory while an engine is built. Leave empty for TensorRT's default.",
             unit="MiB",
             is_empty_zero=True,
             ge=0,
@@ -144,7 +144,7 @@ class Optimization(Definition):
         int,
         setting(
             "Graph optimisation",
-            "ONNX Runtime: -1 basic, 1 extended. Empty: all.",
+            "ONNX Runtime: -1 basic, 1 extended. Leave empty for all.",
             is_empty_zero=True,
             ge=-1,
             le=1,
@@ -188,7 +188,7 @@ class TritonSettings(Definition):
         int,
         setting(
             "Response cache",
-            "Answers equal requests from memory of the pod. Empty: off.",
+            "Answers equal requests from the pod's memory. Leave empty to turn it off.",
             unit="MiB",
             is_empty_zero=True,
             ge=0,

@@ -19,7 +19,7 @@ class TargetForm(ServiceForm):
         decimal_places=3,
         label="Objective",
         initial="99.9",
-        help_text="Share of good requests. p95 is by nature 95% of them: 99% of its readings is strict.",
+        help_text="Share of good requests. For p95, it is the share of readings within the limit: 99% is strict.",
     )
     window_days = forms.TypedChoiceField(
         choices=[(str(days), f"{days} days") for days in metrics.WINDOWS],
@@ -32,7 +32,7 @@ class TargetForm(ServiceForm):
         min_value=1,
         max_value=metrics.MOST_MS,
         label="Limit",
-        help_text="Of a latency. Leave empty for availability.",
+        help_text="For latency targets. Leave empty for availability.",
     )
 
     def draft(self) -> TargetDraft:

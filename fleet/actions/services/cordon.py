@@ -19,7 +19,7 @@ def observe(action: FleetAction, *, is_schedulable: bool) -> Evidence:
     node = node_facts.present_node(action)
     if node.is_schedulable == is_schedulable:
         state = "schedulable" if is_schedulable else "cordoned"
-        raise Conflict(f"{node} is {state} already.", code="no_change")
+        raise Conflict(f"{node} is already {state}.", code="no_change")
     node_facts.require_permissions(action, node_facts.PATCH_NODES)
     before, after = ("no", "yes") if is_schedulable else ("yes", "no")
     return Evidence(
@@ -52,9 +52,9 @@ def revert(action: FleetAction) -> Outcome:
         return outcomes.done("The node left the cluster.")
     before = Progress.from_json(action.progress).was_schedulable
     if before is None or schedulable(live) == before:
-        return outcomes.done("The node is as it was before.")
+        return outcomes.done("The node is back in its previous state.")
     set_schedulable(action, is_schedulable=before)
-    return outcomes.goes_on("Changed the node back.", after_seconds=0)
+    return outcomes.goes_on("Reverted the node.", after_seconds=0)
 
 
 def live_node(action: FleetAction) -> dict[str, Any] | Outcome:

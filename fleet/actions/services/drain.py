@@ -153,7 +153,7 @@ def _describe_kept(count: int) -> str:
     return (
         f"{counted(count, 'pod')} {'is' if is_one else 'are'} declared not to be disrupted "
         "(karpenter.sh/do-not-disrupt): Karpenter leaves "
-        f"{'it' if is_one else 'them'} in place, and this drain evicts {'it' if is_one else 'them'} all the same."
+        f"{'it' if is_one else 'them'} in place, and this drain evicts {'it' if is_one else 'them'} anyway."
     )
 
 

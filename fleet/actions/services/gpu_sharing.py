@@ -43,17 +43,19 @@ def configs_of(node: Node) -> NodeConfigs:
 def observe(action: FleetAction) -> Evidence:
     node = node_facts.present_node(action)
     if shares.gpus_of(node.labels, node.allocatable).neuron_cores:
-        raise Conflict(f"{node} has Neuron devices. Only GPUs are shared this way.", code="no_gpus")
+        raise Conflict(
+            f"{node} has Neuron devices. Only GPUs can be shared this way.", code="no_gpus"
+        )
     source, configs = _read(node)
     config = _chosen(action, source, configs)
     live = _live(node)
     labels, offered = relabeling.labels_of(live), relabeling.gpu_resources_of(live)
     current = labels.get(CONFIG_LABEL, "")
     if current == config.key:
-        raise Conflict(f"{node} has the configuration {config.key} already.", code="no_change")
+        raise Conflict(f"{node} already has the configuration {config.key}.", code="no_change")
     if any(name.startswith(MIG_PREFIX) for name in offered):
         raise Conflict(
-            f"{node} offers MIG slices. Sharing of slices is not offered here; request the MIG layout "
+            f"{node} offers MIG slices, which can't be shared. Request the MIG layout "
             "all-disabled first.",
             code="mig",
         )
@@ -84,7 +86,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     labels = relabeling.labels_of(live)
     if labels.get(CONFIG_LABEL) != RelabelSettings.from_json(action.parameters).value:
         return relabel.failed(
-            action, f"Somebody set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
+            action, f"Someone set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
     desired: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
     offered = relabeling.gpu_resources_of(live)
@@ -121,7 +123,7 @@ def _warnings(
     warnings = []
     if gone := sorted(set(offered) - set(after)):
         warnings.append(
-            f"{', '.join(gone)} will not be offered here any more: pods that request it need another node."
+            f"{', '.join(gone)} will no longer be offered here: pods that request it need another node."
         )
     if config.strategy == plugin_configs.TIME_SLICING:
         warnings.append(

@@ -40,10 +40,10 @@ def why_not(node: Node) -> str:
     """Return why no layout can be requested of the node. Empty if one can."""
     if not layouts_of(node):
         product = node.gpu_product or "a GPU that is not known"
-        return f"{node} has {product}, which cannot be cut by MIG or is not known here."
+        return f"{node} has {product}, which does not support MIG or is unknown to Slipway."
     labels = node.labels
     if labels.get(CAPABLE_LABEL) == "false":
-        return f"{node} says that its GPUs cannot be cut by MIG ({CAPABLE_LABEL}=false)."
+        return f"{node} reports that its GPUs do not support MIG ({CAPABLE_LABEL}=false)."
     has_manager = labels.get(MANAGER_LABEL) == "true" or CONFIG_LABEL in labels
     if not has_manager:
         return (
@@ -92,12 +92,13 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     desired = RelabelSettings.from_json(action.parameters).value
     if labels.get(CONFIG_LABEL) != desired:
         return relabel.failed(
-            action, f"Somebody set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
+            action, f"Someone set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
     state = labels.get(STATE_LABEL, "")
     if state == mig_layouts.FAILED:
         return relabel.failed(
-            action, f"The MIG manager could not apply {desired}: its log on the node says why."
+            action,
+            f"The MIG manager could not apply {desired}. Its log on the node has the reason.",
         )
     if state != mig_layouts.SUCCESS:
         shown = f" It says {state}." if state else ""
@@ -155,9 +156,9 @@ def _strategy(labels: Mapping[str, str], layout: Layout) -> str:
 def _why_same(node: Node, layout: Layout, labels: Mapping[str, str]) -> str:
     state = labels.get(STATE_LABEL, "not known")
     if state == mig_layouts.SUCCESS:
-        return f"{node} has the layout {layout.name} already."
+        return f"{node} already has the layout {layout.name}."
     return (
-        f"{node} was given the layout {layout.name} already, and its state is {state}. The MIG manager acts on a "
+        f"{node} was already given the layout {layout.name}, and its state is {state}. The MIG manager acts on a "
         f"change of the label only: request {mig_layouts.DISABLED} or another layout first."
     )
 
@@ -168,12 +169,12 @@ def _warnings(
     warnings = []
     if gone := sorted(set(offered) - set(after)):
         warnings.append(
-            f"{', '.join(gone)} will not be offered here any more: pods that request it need another node."
+            f"{', '.join(gone)} will no longer be offered here: pods that request it need another node."
         )
     if labels.get(STATE_LABEL) in ("pending", "rebooting"):
-        warnings.append("The MIG manager is at work on this node now.")
+        warnings.append("The MIG manager is working on this node now.")
     warnings.append(
-        "The MIG manager may reboot the node, where changing the mode of a GPU needs it."
+        "The MIG manager may reboot the node, if changing the mode of a GPU requires it."
     )
     return warnings
 

@@ -44,7 +44,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> NodeClassSetti
     except ClusterError as error:
         raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
-        raise NotFound(f"There is no EC2NodeClass {name}.")
+        raise NotFound(f"EC2NodeClass {name} does not exist.")
     return node_class_settings.read(live)
 
 
@@ -52,11 +52,11 @@ def observe_change(action: FleetAction) -> Evidence:
     node_facts.require_permissions(action, *_PERMISSIONS)
     live = _live(action)
     if live is None:
-        raise Conflict(f"There is no EC2NodeClass {action.target}.", code="no_node_class")
+        raise Conflict(f"EC2NodeClass {action.target} does not exist.", code="no_node_class")
     settings = NodeClassSettings.from_json(action.parameters)
     if settings.volume_gib and not node_class_settings.device_of(live["spec"], settings):
         raise Invalid(
-            "The disk of images of this AMI family is not known here.",
+            "Slipway does not know the image disk of this AMI family.",
             fields={"volume_gib": "leave it empty"},
         )
     body = node_class_settings.patch(live, settings)
@@ -72,9 +72,7 @@ def observe_change(action: FleetAction) -> Evidence:
 def observe_creation(action: FleetAction) -> Evidence:
     node_facts.require_permissions(action, *_PERMISSIONS)
     if _live(action) is not None:
-        raise Conflict(
-            f"There is an EC2NodeClass {action.target} already.", code="node_class_exists"
-        )
+        raise Conflict(f"EC2NodeClass {action.target} already exists.", code="node_class_exists")
     made = _manifest(action)
     node_pools.dry_run(
         action,
@@ -91,7 +89,7 @@ def advance_change(action: FleetAction) -> Outcome:
     if apply_patch(live, body) == live:
         return node_pools.await_ready(action, live)
     if node_pools.generation_of(live) != Evidence.from_json(action.evidence).bound["generation"]:
-        message = "Somebody changed the EC2NodeClass after the approval. Request the change again."
+        message = "Someone changed the EC2NodeClass after the approval. Request the change again."
         return outcomes.failed(message)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
     version = (live.get("metadata") or {}).get("resourceVersion")
@@ -104,7 +102,7 @@ def advance_creation(action: FleetAction) -> Outcome:
     if live is not None:
         if node_class_settings.read(live) == node_class_settings.read(_manifest(action)):
             return node_pools.await_ready(action, live)
-        message = f"Somebody else created EC2NodeClass {action.target} with other settings. It was not touched."
+        message = f"Someone else created EC2NodeClass {action.target} with other settings. It was not touched."
         return outcomes.failed(message)
     node_classes.create(cluster_id=action.cluster_id, manifest=_manifest(action))
     return outcomes.goes_on("Created the EC2NodeClass.", after_seconds=0)

@@ -64,9 +64,11 @@ def observe(action: FleetAction) -> Evidence:
         raise Unavailable(f"AWS does not answer: {error}") from error
     desired = GroupSize.from_json(action.parameters)
     if group.size == desired:
-        raise Conflict(f"Node group {group.name} has this size already.", code="no_change")
+        raise Conflict(f"Node group {group.name} already has this size.", code="no_change")
     if group.status == UPDATING:
-        raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
+        raise Conflict(
+            f"Node group {group.name} is being updated. Wait until the update ends.", code="busy"
+        )
     return Evidence(
         changes=tuple(_changes(group.size, desired)),
         warnings=(*_warnings(group, desired), *kept_hours.warnings(action)),
@@ -89,9 +91,9 @@ def advance(action: FleetAction) -> Outcome:
         )
     if group.size == desired:
         issues = f" AWS reports {'; '.join(group.issues)}" if group.issues else ""
-        return outcomes.done(f"AWS has the size as requested.{issues}")
+        return outcomes.done(f"AWS has applied the size.{issues}")
     if group.size.to_json() != Evidence.from_json(action.evidence).bound["size"]:
-        message = "Somebody scaled the node group after the approval. Request it again."
+        message = "Someone scaled the node group after the approval. Request it again."
         return outcomes.failed(message)
     node_groups.scale(
         cluster_id=action.cluster_id,
@@ -117,10 +119,12 @@ def _warnings(group: NodeGroup, desired: GroupSize) -> list[str]:
         warnings.append(f"The node group is {group.status.lower()}.")
     if desired.desired_size < group.size.desired_size:
         warnings.append(
-            "AWS chooses which nodes end, and drains them by itself. Drain those that should end first."
+            "AWS chooses which nodes end and drains them. To choose them yourself, drain them first."
         )
     if len(group.instance_types) > 1:
-        warnings.append("It starts several instance types: the cost is that of the most expensive.")
+        warnings.append(
+            "It may start several instance types. The cost assumes the most expensive one."
+        )
     return warnings
 
 

@@ -38,7 +38,7 @@ def observe_change(action: FleetAction) -> Evidence:
     node_facts.require_permissions(action, *_PERMISSIONS)
     live = read_live(action)
     if live is None:
-        raise Conflict(f"There is no node pool {action.target}.", code="no_node_pool")
+        raise Conflict(f"Node pool {action.target} does not exist.", code="no_node_pool")
     settings = PoolSettings.from_json(action.parameters)
     body = pool_settings.patch(live, settings)
     after = pool_settings.apply_patch(live, body)
@@ -51,7 +51,7 @@ def observe_change(action: FleetAction) -> Evidence:
 def observe_creation(action: FleetAction) -> Evidence:
     node_facts.require_permissions(action, *_PERMISSIONS)
     if read_live(action) is not None:
-        raise Conflict(f"There is a node pool {action.target} already.", code="node_pool_exists")
+        raise Conflict(f"Node pool {action.target} already exists.", code="node_pool_exists")
     made = _manifest(action)
     dry_run(
         action,
@@ -68,7 +68,7 @@ def advance_change(action: FleetAction) -> Outcome:
     if pool_settings.apply_patch(live, body) == live:
         return await_ready(action, live)
     if generation_of(live) != Evidence.from_json(action.evidence).bound["generation"]:
-        message = "Somebody changed the node pool after the approval. Request the change again."
+        message = "Someone changed the node pool after the approval. Request the change again."
         return outcomes.failed(message)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
     version = (live.get("metadata") or {}).get("resourceVersion")
@@ -81,7 +81,7 @@ def advance_creation(action: FleetAction) -> Outcome:
     if live is not None:
         if pool_settings.has_same_settings(live, _manifest(action)):
             return await_ready(action, live)
-        message = f"Somebody else created node pool {action.target} with other settings. It was not touched."
+        message = f"Someone else created node pool {action.target} with other settings. It was not touched."
         return outcomes.failed(message)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
     return outcomes.goes_on("Created the node pool.", after_seconds=0)
@@ -97,7 +97,7 @@ def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
     except ClusterError as error:
         raise Unavailable(f"The cluster cannot be reached: {error}") from error
     if live is None:
-        raise NotFound(f"There is no node pool {name}.")
+        raise NotFound(f"Node pool {name} does not exist.")
     return pool_settings.read(live)
 
 
@@ -119,7 +119,7 @@ def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
             f"Karpenter says that it is not ready: {ready.get('message') or ready.get('reason')}"
         )
         return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
-    return outcomes.done("The cluster has it as requested.")
+    return outcomes.done("The cluster has applied it.")
 
 
 def _patch(action: FleetAction, body: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def observe(action: FleetAction) -> Evidence:
     pool, kept = _read(action), _kept(action)
     hours = OfficeHours.from_json(action.parameters)
     if kept is not None and kept.hours == hours and not kept.row.is_ending:
-        raise Conflict(f"{action.target} has these office hours already.", code="no_change")
+        raise Conflict(f"{action.target} already has these office hours.", code="no_change")
     own = _own_size(pool, kept)
     return Evidence(
         changes=tuple(_changes(kept, hours, own)),
@@ -105,7 +105,7 @@ def revert(action: FleetAction) -> Outcome:
 
 
 def revert_end(action: FleetAction) -> Outcome:
-    message = "Its office hours end all the same. Request them again to keep them."
+    message = "Its office hours end anyway. Request them again to keep them."
     return outcomes.done(message)
 
 
@@ -125,7 +125,7 @@ def _read(action: FleetAction) -> _Pool:
     node_facts.require_permissions(action, *_PATCH_POOLS)
     live = node_pools.read_live(action)
     if live is None:
-        raise Conflict(f"There is no node pool {action.target}.", code="no_node_pool")
+        raise Conflict(f"Node pool {action.target} does not exist.", code="no_node_pool")
     return _Pool(sizes.of_node_pool(live), live=live)
 
 
@@ -139,7 +139,9 @@ def _read_group(action: FleetAction) -> _Pool:
     except ClusterError as error:
         raise Unavailable(f"AWS does not answer: {error}") from error
     if group.status == UPDATING:
-        raise Conflict(f"Node group {group.name} is being updated. Wait for its end.", code="busy")
+        raise Conflict(
+            f"Node group {group.name} is being updated. Wait until the update ends.", code="busy"
+        )
     return _Pool(group.size.to_json(), group=group)
 
 
@@ -184,7 +186,7 @@ def _what_ends_nodes(live: Mapping[str, Any]) -> str:
     lead = "A lower GPU limit starts no new node and ends no running one."
     if settings.consolidate_after == "Never":
         return (
-            f"{lead} This pool never consolidates, so its nodes stay, and cost the same, until somebody "
+            f"{lead} This pool never consolidates, so its nodes stay, and cost the same, until someone "
             "removes them."
         )
     empty = "no pod but those of DaemonSets"
@@ -204,10 +206,12 @@ def _warnings_of_group(group: NodeGroup, closed: Size) -> list[str]:
     )
     if int(closed["desired_size"]) == 0:
         warnings.append(
-            "AWS wants a maximum of at least 1: where Cluster Autoscaler runs, pods that wait can start one node."
+            "AWS requires a maximum of at least 1: where Cluster Autoscaler runs, pods that wait can start one node."
         )
     if len(group.instance_types) > 1:
-        warnings.append("It starts several instance types: the cost is that of the most expensive.")
+        warnings.append(
+            "It may start several instance types. The cost assumes the most expensive one."
+        )
     return warnings
 
 

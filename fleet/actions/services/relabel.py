@@ -57,7 +57,7 @@ def _await_agent(action: FleetAction, live: dict[str, Any], judge: Judge) -> Out
 def _take_pods(action: FleetAction, live: dict[str, Any], progress: Progress) -> Outcome:
     message = progress.judged
     if not progress.was_schedulable:
-        return outcomes.done(f"{message} It was cordoned before, and stays so.")
+        return outcomes.done(f"{message} It was cordoned before and stays cordoned.")
     if cordon.schedulable(live):
         return outcomes.done(message)
     cordon.set_schedulable(action, is_schedulable=True)
@@ -87,7 +87,7 @@ def revert(action: FleetAction) -> Outcome:
     """Restore the node if the label is not set yet. Afterwards its agent works on it, so it stays cordoned."""
     if not Progress.from_json(action.progress).is_labeled:
         return cordon.revert(action)
-    message = "The label was set already: the node stays cordoned. Uncordon it when it offers what it should."
+    message = "The label was already set, so the node stays cordoned. Uncordon it when it offers what it should."
     return outcomes.done(message)
 
 

@@ -217,7 +217,7 @@ def require_none_open(action: FleetAction) -> None:
     ).first()
     if open_one is not None:
         raise Conflict(
-            f"The {open_one} is {open_one.state} already (fleet action {open_one.pk}). Wait for its end, or "
+            f"The {open_one} is already {open_one.state} (fleet action {open_one.pk}). Wait for its end, or "
             "withdraw or cancel it.",
             code="action_open",
         )

@@ -23,12 +23,12 @@ class DrainForm(CommentForm):
         initial=DEFAULT_MINUTES,
         min_value=FEWEST_MINUTES,
         max_value=MOST_MINUTES,
-        help_text="Minutes from its start. The drain fails if budgets still block pods then.",
+        help_text="Minutes from the start. The drain fails if budgets still block pods then.",
     )
     evict_unmanaged = forms.BooleanField(
         label="Evict pods without a controller",
         required=False,
-        help_text="Nothing starts them again. Without this, a node with such pods is not drained.",
+        help_text="Nothing starts them again. If this is off, a node with such pods is not drained.",
     )
 
 
@@ -39,7 +39,7 @@ class MigForm(DrainForm):
         super().__init__(*args, **kwargs)
         self.fields["layout"] = forms.ChoiceField(
             label="Layout",
-            help_text="Of each GPU of the node.",
+            help_text="Applies to every GPU of the node.",
             choices=[(layout.name, str(layout)) for layout in layouts],
         )
 
@@ -79,7 +79,7 @@ class PoolForm(CommentForm):
         label="Instance types",
         required=False,
         max_length=1500,
-        help_text="g5.xlarge, g6.xlarge. Empty: instance types are not changed.",
+        help_text="For example g5.xlarge, g6.xlarge. Leave empty to keep the instance types.",
     )
     capacity_types = forms.ChoiceField(
         label="Capacity",
@@ -91,7 +91,7 @@ class PoolForm(CommentForm):
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="Across all its nodes. Empty: no limit. 0: starts no nodes.",
+        help_text="Across all its nodes. Leave empty for no limit. 0 starts no nodes.",
     )
     taints = forms.CharField(
         required=False, max_length=1500, help_text="nvidia.com/gpu=true:NoSchedule"
@@ -151,7 +151,7 @@ class GroupForm(CommentForm):
         label="Max nodes",
         min_value=1,
         max_value=MOST_NODES,
-        help_text="Where Cluster Autoscaler runs, it sets the desired number between both.",
+        help_text="If Cluster Autoscaler runs, it sets the desired number between min and max.",
     )
 
     @property

@@ -19,7 +19,7 @@ from portal.accounts import roles
 from portal.accounts.models import User
 from portal.ui.access import keeps_input, people_only
 
-_EFFECTS = ("AWS gets the size", "Nodes start, or AWS drains and ends some of its choice")
+_EFFECTS = ("Slipway sends the size to AWS", "Nodes start, or AWS chooses nodes to drain and end")
 
 
 @require_GET

@@ -28,13 +28,13 @@ class OfficeHoursForm(CommentForm):
     renamed: ClassVar[Mapping[str, str]] = {"days": "monday_start"}
 
     timezone = forms.CharField(
-        label="Time zone", max_length=60, help_text="Its IANA name, for example Europe/Berlin."
+        label="Time zone", max_length=60, help_text="IANA name, for example Europe/Berlin."
     )
     closed_size = forms.IntegerField(
         label="Outside office hours",
         min_value=0,
         max_value=MOST_CLOSED,
-        help_text="Never more than it has in office hours.",
+        help_text="At most the size in office hours.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,7 +58,7 @@ class OfficeHoursForm(CommentForm):
         for day in DAYS:
             start, end = (str(data.get(f"{day}_{part}") or "") for part in ("start", "end"))
             if bool(start) != bool(end):
-                self.add_error(f"{day}_{'end' if start else 'start'}", "Fill both, or none.")
+                self.add_error(f"{day}_{'end' if start else 'start'}", "Fill in both, or neither.")
             for part, text in (("start", start), ("end", end)):
                 minutes = hour_rules.read_clock(text)
                 if text and (minutes is None or (part == "start" and text == "24:00")):

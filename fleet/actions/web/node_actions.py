@@ -26,12 +26,12 @@ _SHOWN_ON_NODE = 5
 _EFFECTS = {
     ActionKind.CORDON: (
         "No new pods start on the node; running ones stay",
-        "Free GPUs of the node cannot be used, and cost the same",
+        "Free GPUs of the node cannot be used, but still cost the same",
     ),
     ActionKind.DRAIN: (
         "No new pods start on the node",
         "Its pods are evicted as their disruption budgets allow",
-        "The node stays cordoned, and costs the same until it is removed",
+        "The node stays cordoned and costs the same until it is removed",
     ),
     ActionKind.UNCORDON: ("The scheduler may place pods on the node again",),
 }

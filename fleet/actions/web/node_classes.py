@@ -21,8 +21,8 @@ from portal.ui.access import keeps_input, people_only
 from portal.ui.service_form import CommentForm
 
 _EFFECTS: Final = (
-    "The cluster gets it as shown",
-    "Karpenter starts nodes by it, and replaces those that differ",
+    "The cluster gets these settings",
+    "Karpenter starts nodes with them and replaces nodes that differ",
 )
 
 
@@ -39,7 +39,7 @@ class NodeClassForm(CommentForm):
         label="IAM role",
         required=False,
         max_length=128,
-        help_text="Its name. Or an instance profile.",
+        help_text="Name of the role. Or enter an instance profile.",
     )
     instance_profile = forms.CharField(
         label="Instance profile", required=False, max_length=128, help_text="Instead of a role."
@@ -48,17 +48,20 @@ class NodeClassForm(CommentForm):
         label="Subnets with tags",
         required=False,
         max_length=2000,
-        help_text="key=value, key=value: those that have all of them.",
+        help_text="key=value, key=value: subnets that have all of these tags.",
     )
     security_group_tags = forms.CharField(
-        label="Security groups with tags", required=False, max_length=2000, help_text="As above."
+        label="Security groups with tags",
+        required=False,
+        max_length=2000,
+        help_text="key=value, key=value: groups that have all of these tags.",
     )
     volume_gib = forms.IntegerField(
         label="Disk",
         required=False,
         min_value=SMALLEST_GIB,
         max_value=LARGEST_GIB,
-        help_text="For images and logs. Empty: Karpenter's default of 20 GiB, or unchanged.",
+        help_text="For images and logs. Leave empty for Karpenter's default of 20 GiB, or to keep the size.",
     )
 
     @property

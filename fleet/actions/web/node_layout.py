@@ -18,13 +18,13 @@ from portal.ui.access import keeps_input, people_only
 
 _MIG_EFFECTS: Final = (
     "No new pods start on the node, and its pods are evicted as their disruption budgets allow",
-    "The MIG manager cuts its GPUs, with a reboot where that is needed",
-    "The node takes pods again; when the MIG manager fails it stays cordoned",
+    "The MIG manager partitions its GPUs and reboots the node if needed",
+    "The node takes pods again. If the MIG manager fails, it stays cordoned",
 )
 _SLICING_EFFECTS: Final = (
     "No new pods start on the node, and its pods are evicted as their disruption budgets allow",
     "The device plugin reloads with the configuration",
-    "The node takes pods again when it offers the replicas; else it stays cordoned",
+    "The node takes pods again once it offers the replicas. Otherwise it stays cordoned",
 )
 
 

@@ -22,8 +22,8 @@ from portal.ui.access import keeps_input, people_only
 from portal.ui.service_form import CommentForm
 
 _EFFECTS: Final = (
-    "At each end of office hours the pool gets the smaller size",
-    "At each start it gets back what it had",
+    "When office hours end, the pool gets the smaller size",
+    "When they start, it gets its previous size back",
 )
 _UNITS: Final = {PoolKind.NODE_GROUP: "nodes", PoolKind.NODE_POOL: "GPUs"}
 

@@ -28,7 +28,7 @@ _DONE = {
     "approve": "Approved.",
     "reject": "Rejected.",
     "withdraw": "Withdrawn.",
-    "cancel": "Canceling. What it changed on the node is restored.",
+    "cancel": "Canceling. Changes to the node are reverted.",
 }
 
 

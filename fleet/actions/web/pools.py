@@ -19,7 +19,7 @@ from portal.accounts.models import User
 from portal.ui.access import keeps_input, people_only
 
 _EFFECTS = (
-    "The cluster gets it as shown",
+    "The cluster gets these settings",
     "Karpenter starts, replaces or ends nodes by the new rules",
 )
 

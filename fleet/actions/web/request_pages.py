@@ -29,5 +29,5 @@ def send_or_show(
 
 
 def show_request(request: HttpRequest, action: FleetAction) -> HttpResponse:
-    messages.success(request, "Request sent. A platform admin, not you, decides on it.")
+    messages.success(request, "Request sent. Waiting for another platform admin.")
     return redirect("fleet-action", action_id=action.pk)

@@ -60,7 +60,7 @@ class NodeStartsView(APIView):
     @extend_schema(
         operation_id="node_starts",
         tags=["fleet"],
-        description="How long pods of each revision took to start on the node, beside the same revision "
+        description="How long pods of each revision took to start on the node, compared with the same revision "
         "on other nodes of its type in the cluster. Revisions of other teams are left out.",
         responses=RevisionStartsSerializer(many=True),
     )

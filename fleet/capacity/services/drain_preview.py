@@ -45,7 +45,7 @@ def preview(*, actor: Actor, node_id: int) -> NodeDrain:
     fleet_policy.require_requester(actor)
     node = node_details.get_node(node_id)
     if node.gone_at is not None:
-        raise Conflict(f"{node} left its cluster. There is nothing to drain.", code="node_gone")
+        raise Conflict(f"{node} left its cluster, so there is nothing to drain.", code="node_gone")
     pods = [_pod(row, node) for row in _pods_on(node)]
     problem = ""
     budgets: list[Budget] | None

@@ -113,7 +113,7 @@ FEATURE_DESCRIPTIONS: Mapping[str, FeatureDescription] = {
         "Routing by model",
         "one address for a team's language models",
         "Use Envoy Gateway 1.5 or newer, from 1.9 on with extensionApis.enableLua in its configuration. The "
-        "address of each deployment serves all the same.",
+        "address of each deployment still works.",
         "Allow the portal to read ConfigMap envoy-gateway-config and Deployment envoy-gateway of "
         "envoy-gateway-system (manage.py cluster_rbac). Then test again.",
     ),

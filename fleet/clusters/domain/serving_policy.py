@@ -72,7 +72,7 @@ def _list(group: str, label: str, help_text: str = "", *, longest: int) -> Any:
 
 
 Texts = tuple[str, ...]
-_OWN_LIST: Final = "Empty: the portal's own list."
+_OWN_LIST: Final = "Leave empty for the portal's own list."
 
 
 class ServingPolicy(Definition):
@@ -122,7 +122,12 @@ class ServingPolicy(Definition):
     ] = ""
     prometheus_url: Annotated[
         str,
-        _text(_SERVICES, "Prometheus for KEDA", "Its address inside the cluster.", longest=200),
+        _text(
+            _SERVICES,
+            "Prometheus for KEDA",
+            "Address of Prometheus inside the cluster.",
+            longest=200,
+        ),
     ] = ""
     cache_node_group: Annotated[
         str,
@@ -147,7 +152,7 @@ class ServingPolicy(Definition):
         _list(
             _ALLOWED,
             "Allowed taints",
-            "Of nodes and, by claims, of devices that deployments may tolerate: reserved=batch:NoSchedule. Empty: none but "
+            "Taints of nodes and of claimed devices that deployments may tolerate: reserved=batch:NoSchedule. Leave empty for none but "
             "nvidia.com/gpu and those of spot nodes.",
             longest=400,
         ),
@@ -168,7 +173,7 @@ class ServingPolicy(Definition):
             _PODS,
             "Prometheus namespaces",
             "Namespaces whose pods read metrics of models. Language models answer requests on that port, without a "
-            "key. Empty: those of the Prometheus resources found in the cluster, else monitoring.",
+            "key. Leave empty for those of the Prometheus resources found in the cluster, else monitoring.",
             longest=63,
         ),
     ] = ()
@@ -187,7 +192,7 @@ class ServingPolicy(Definition):
             _PODS,
             "API server networks",
             "Networks of the API server; on EKS, the subnets of the cluster. Golden requests, trials and "
-            "readings of metrics come from them. Empty: the addresses that the API server states.",
+            "readings of metrics come from them. Leave empty for the addresses that the API server reports.",
             longest=50,
         ),
     ] = ()

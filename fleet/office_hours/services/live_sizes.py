@@ -27,7 +27,7 @@ def read(*, cluster_id: int, kind: str, name: str) -> LiveSize:
         return LiveSize(dict(group.size.to_json()), group.status == UPDATING)
     live = node_pools.get(cluster_id=cluster_id, name=name)
     if live is None:
-        raise ObjectNotFound(f"There is no node pool {name}.")
+        raise ObjectNotFound(f"Node pool {name} does not exist.")
     return LiveSize(sizes.of_node_pool(live))
 
 

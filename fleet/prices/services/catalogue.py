@@ -179,7 +179,7 @@ def remove(*, actor: Actor, price_id: int) -> str:
     with transaction.atomic():
         row = InstancePrice.objects.select_for_update().filter(pk=price_id).first()
         if row is None:
-            raise NotFound("This price does not exist any more.")
+            raise NotFound("This price no longer exists.")
         trail.record(
             actor=actor,
             action=REMOVED,
@@ -210,7 +210,7 @@ def _model(row: PriceRow, known: hardware.Known, origin: PriceOrigin) -> Instanc
     if facts is None:
         raise RowProblem(
             "instance_type",
-            f"{row.instance_type} is not known: state its GPUs and memory too.",
+            f"{row.instance_type} is unknown. Enter its GPUs and memory too.",
         )
     return InstancePrice(
         instance_type=row.instance_type,

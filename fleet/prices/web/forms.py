@@ -53,9 +53,11 @@ class PriceForm(forms.Form):
     instance_type = forms.CharField(
         max_length=40,
         widget=forms.TextInput(attrs={"list": "known-types", "class": "mono"}),
-        help_text="For hardware of your own: the node's instance type, or its GPU product where it has none.",
+        help_text="For your own hardware, the node's instance type, or its GPU product if it has none.",
     )
-    region = forms.CharField(max_length=30, help_text="The node's region, else its cluster's.")
+    region = forms.CharField(
+        max_length=30, help_text="Region of the node, or of its cluster if the node has none."
+    )
     capacity_type = forms.ChoiceField(
         label="Capacity",
         choices=list(capacity_types.LABELS.items()),
@@ -65,14 +67,14 @@ class PriceForm(forms.Form):
         label="$ per hour",
         max_length=20,
         widget=forms.TextInput(attrs={"inputmode": "decimal"}),
-        help_text="Of a whole node. For own hardware of a node with the GPUs below; nodes with more or fewer cost in proportion.",
+        help_text="Per node. For your own hardware, per node with the GPUs below; nodes with more or fewer GPUs cost in proportion.",
     )
     valid_from = forms.DateField(
         widget=forms.DateInput(attrs={"type": "date"}),
         help_text="Sealed hours keep the price they were sealed with.",
     )
     source = forms.CharField(
-        max_length=200, required=False, help_text="For example the contract and its number."
+        max_length=200, required=False, help_text="For example, the contract and its number."
     )
     gpu_name = forms.CharField(label="GPU", max_length=30, required=False)
     gpu_count = forms.IntegerField(label="GPUs", min_value=1, required=False)

@@ -71,7 +71,7 @@ def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
             if name not in _READ:
                 continue
             if not exposition.is_known(value):
-                raise NotMetrics(f"{written} is negative or no number")
+                raise NotMetrics(f"{written} is negative or not a number")
             _add(counts, name, exposition.labels_of(labels), value, proxy)
     except ValueError as error:
         raise NotMetrics(f"cannot be read: {error}") from error

@@ -78,7 +78,7 @@ def parse_page(text: str) -> list[Sample]:
             is_page |= exposition.is_known(value)
             if (name := _name_of(written)) and "envoy_response_code" not in labels:
                 if not exposition.is_known(value):
-                    raise NotMetrics(f"{written} is negative or no number")
+                    raise NotMetrics(f"{written} is negative or not a number")
                 of_sample = exposition.labels_of(labels)
                 read.append(Sample(value, {**of_sample, "__name__": name}))
     except ValueError as error:

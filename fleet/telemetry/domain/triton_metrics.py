@@ -55,7 +55,7 @@ class TritonPage:
             raise NotTritonMetrics(f"no counters of {', '.join(models) or 'any model'}")
         wrong = [n for n, value in self._sums.items() if n != _PENDING and not 0 <= value < inf]
         if wrong:
-            raise NotTritonMetrics(f"{wrong[0]} is negative or no number")
+            raise NotTritonMetrics(f"{wrong[0]} is negative or not a number")
 
     @property
     def counters(self) -> Counters:

@@ -140,7 +140,9 @@ def find(digest: str) -> Invitation:
         raise LinkDead(_FIX[dead])
     inviter = row.created_by
     if inviter is None or not policy.is_allowed(inviter, Action.MANAGE_MEMBERS, row.team):
-        raise LinkDead("The person who invited you can no longer do so.")
+        raise LinkDead(
+            "The person who invited you can no longer invite people. Ask for a new invitation."
+        )
     return row
 
 

@@ -251,7 +251,7 @@ def _reset(user: User) -> None:
 
 def _wrong() -> Invalid:
     return Invalid(
-        "This code is not valid now. Enter the one that the app shows.",
+        "This code is not valid now. Enter the code that the app shows.",
         fields={"code": "not valid now"},
     )
 

@@ -32,7 +32,7 @@ def check(provider: Provider, claims: Mapping[str, Any], *, user: User) -> None:
     identity = Identity.objects.filter(issuer=provider.issuer, subject=claims["sub"]).first()
     if identity is None or identity.user_id != user.pk:
         raise SignInRefused(
-            f"You signed in at {provider.label} as someone else than {user.username}. Confirm with your own "
+            f"You signed in at {provider.label} as someone other than {user.username}. Confirm with your own "
             "account.",
             code="another_person",
         )

@@ -185,7 +185,7 @@ def _exchange(adapter: _Adapter, client: _Client, state: dict[str, Any]) -> dict
             f"{provider.label} did not accept this sign-in.", code="code_refused"
         ) from error
     if not isinstance(tokens, dict):
-        raise _unavailable(provider, "its token endpoint does not answer as it must")
+        raise _unavailable(provider, "its token endpoint gave an invalid answer")
     return tokens
 
 
@@ -231,7 +231,7 @@ def _with_userinfo(
 def _refusal_of_provider(request: HttpRequest, provider: Provider) -> SignInRefused:
     if request.GET.get("error") == "access_denied":
         return SignInRefused(
-            f"{provider.label} did not let you in, or you cancelled.", code="cancelled"
+            f"{provider.label} did not let you in, or you canceled.", code="cancelled"
         )
     return SignInRefused(f"{provider.label} reported an error.", code="provider_error")
 

@@ -33,7 +33,7 @@ def role() -> Iterator[Line]:
         "SELECT rolname, rolsuper OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     )
     if is_super:
-        yield failed("Database role", f"{name} is a superuser: no trigger binds it", _ROLES)
+        yield failed("Database role", f"{name} is a superuser, so no trigger stops it", _ROLES)
         return
     for table in _tables():
         owns, may_empty = row(
@@ -62,7 +62,7 @@ def triggers() -> Iterator[Line]:
         if active != _TRIGGERS:
             yield failed(
                 "Triggers",
-                f"nothing refuses changes of {table}",
+                f"no trigger protects {table} from changes",
                 f"As the owner: ALTER TABLE {table} ENABLE TRIGGER ALL; then find out who switched it off.",
             )
             return
@@ -107,11 +107,11 @@ def anchors() -> Iterator[Line]:
 @check(_AREA, "Stream", fix=_READ)
 def stream() -> Iterator[Line]:
     if not settings.SLIPWAY_AUDIT_SYSLOG:
-        fix = "Set SLIPWAY_AUDIT_SYSLOG to your SIEM, so that the trail also lies where the portal cannot reach."
-        yield note("Stream", "events are streamed nowhere", fix)
+        fix = "Set SLIPWAY_AUDIT_SYSLOG to your SIEM, so that a copy of the trail is out of the portal's reach."
+        yield note("Stream", "events are not streamed to a SIEM", fix)
         return
     for position in StreamPosition.objects.exclude(error=""):
-        fix = "Check SLIPWAY_AUDIT_SYSLOG, its certificate and the way there. Nothing is lost meanwhile."
+        fix = "Check SLIPWAY_AUDIT_SYSLOG, its certificate and the network path to it. Nothing is lost meanwhile."
         yield failed("Stream", f"{position.target}: {position.error}", fix)
 
 

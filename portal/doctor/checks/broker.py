@@ -56,7 +56,7 @@ def encryption() -> Iterator[Line]:
         yield failed("Encryption", "sessions' limits and task messages travel unencrypted", fix)
     if not address.password:
         fix = "Set a password (AUTH or a user), and write it into SLIPWAY_REDIS_URL."
-        yield failed("Password", "whoever reaches the server can send tasks to the workers", fix)
+        yield failed("Password", "anyone who reaches the server can send tasks to the workers", fix)
 
 
 def _eviction(about: dict[str, Any]) -> Line:

@@ -59,7 +59,7 @@ def set_up() -> Iterator[Line]:
             yield note(finding.name, finding.detail, fix)
         elif finding.detail.startswith("not set"):
             yield note(
-                finding.name, "whoever may write to the bucket may replace served files", fix
+                finding.name, "anyone who may write to the bucket may replace served files", fix
             )
         else:
             yield ok(finding.name, "set")
@@ -68,7 +68,7 @@ def set_up() -> Iterator[Line]:
 @check(_AREA, "Encryption", fix=_REACH)
 def encryption() -> Iterator[Line]:
     store = object_store.s3_store()
-    fix = "Turn on default encryption of the bucket: SSE-S3, or SSE-KMS with a key of your own."
+    fix = "Turn on default encryption of the bucket: SSE-S3, or SSE-KMS with your own key."
     try:
         algorithm = role_limits.encryption(store.client, store.bucket)
     except ArtifactError as error:
@@ -77,7 +77,7 @@ def encryption() -> Iterator[Line]:
     if algorithm:
         yield ok("Encryption", f"new objects are encrypted with {algorithm}")
     else:
-        yield note("Encryption", "objects are stored as they come", fix)
+        yield note("Encryption", "objects are stored unencrypted", fix)
 
 
 @check(_AREA, "Browsers", fix=_REACH)
@@ -105,7 +105,7 @@ def least_privilege() -> Iterator[Line]:
         yield unknown("Least privilege", str(error), fix)
         return
     if excess:
-        fix = "Replace the policies of the role by what `manage.py aws_policy portal` prints."
+        fix = "Replace the policies of the role with the output of `manage.py aws_policy portal`."
         yield failed("Least privilege", f"the portal's role may {', '.join(excess)}", fix)
     else:
         yield ok("Least privilege", "the role cannot switch off what protects the bucket")

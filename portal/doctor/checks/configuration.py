@@ -103,7 +103,7 @@ def proxies() -> Iterator[Line]:
     if settings.SLIPWAY_HTTPS and not settings.SLIPWAY_TRUSTED_PROXIES:
         yield note(
             "Proxies",
-            "no proxy is believed: all people behind it count as one address in limits of sign-ins",
+            "no proxy is trusted, so everyone behind it counts as one address in sign-in limits",
             "Set SLIPWAY_TRUSTED_PROXIES to the networks of your load balancer.",
         )
 

@@ -22,7 +22,7 @@ _MAIL: Final = (
 def mail() -> Iterator[Line]:
     """Check the mail server up to the sign-in. Nothing is sent."""
     if not settings.SLIPWAY_SMTP_URL:
-        fix = "Set SLIPWAY_SMTP_URL, or tell people to use Slack, Teams or webhooks."
+        fix = "Set SLIPWAY_SMTP_URL, or ask people to use Slack, Teams or webhooks."
         yield note("Mail server", "not set: no messages and no links by e-mail", fix)
         return
     problem = mail_server.problem_with(settings.SLIPWAY_SMTP_URL)
@@ -39,7 +39,7 @@ def mail() -> Iterator[Line]:
 def providers() -> Iterator[Line]:
     if not settings.SLIPWAY_OIDC:
         fix = "Set SLIPWAY_OIDC, so that people who leave the company lose their access here too."
-        yield note("Providers", "none: people have passwords of the portal", fix)
+        yield note("Providers", "none: people sign in with a password of the portal", fix)
     for provider in settings.SLIPWAY_OIDC:
         name = f"Provider {provider.name}"
         try:

@@ -10,7 +10,7 @@ from portal.doctor.lines import Line, failed, note, ok
 from portal.doctor.registry import check
 
 _FIX: Final = (
-    "Check the issuer's JWKS URL under Admin > Token issuers, and open the way to it: the gateway's proxies read "
+    "Check the issuer's JWKS URL under Admin > Token issuers, and open the network path to it: the gateway's proxies read "
     "it every five minutes, and refuse callers with 401 while they have no keys."
 )
 

@@ -57,7 +57,7 @@ def _work() -> Row:
                 "Last heartbeat through each queue",
                 "s",
                 (Query(heard, "{{queue}}"),),
-                "Beat sends one each 30 seconds: an age that grows is a queue without workers, or beat that stands.",
+                "Beat sends one each 30 seconds: a growing age means that the queue has no workers, or that beat is not running.",
             ),
             Panel(
                 "Waiting messages",

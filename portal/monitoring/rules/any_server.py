@@ -36,7 +36,7 @@ def queue(*, alert: str, waiting: str) -> AlertRule:
         expr=f"{by_deployment('min', by_pod)} >= {queue_depth.OPENS_AT}",
         hold="5m",
         severity=Severity.WARNING,
-        summary=f"{WHAT} has a queue in every replica",
+        summary=f"{WHAT} has waiting requests in every replica",
         description="At least {{ $value }} requests wait in each replica.",
         advice=queue_depth.KIND.advice,
     )

@@ -49,7 +49,7 @@ def _idle() -> AlertRule:
         name="SlipwayGpuIdle",
         expr=f"{busy} < {idle_gpus.OPENS_BELOW} and {held} > 0 and count by ({labels}) {before} > 0",
         severity=Severity.INFO,
-        summary="{{ $labels.namespace }}/{{ $labels.deployment }} {{ $labels.revision }} holds GPUs that do nothing",
+        summary="{{ $labels.namespace }}/{{ $labels.deployment }} {{ $labels.revision }} holds idle GPUs",
         description="Its GPUs were busy {{ $value | humanizePercentage }} of the last 24 hours.",
         advice=idle_gpus.KIND.advice,
     )

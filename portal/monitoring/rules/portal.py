@@ -31,7 +31,7 @@ def _absent() -> AlertRule:
         hold="5m",
         severity=Severity.CRITICAL,
         summary="Nothing scrapes the portal, or it does not answer",
-        description="Rollouts stand still and nothing is aborted while it is down.",
+        description="While it is down, rollouts do not advance and nothing is aborted.",
         advice="Open its address: if it answers, check the scrape's token or network; if not, read the logs of web.",
     )
 
@@ -71,7 +71,7 @@ def _queue() -> AlertRule:
         expr=f"time() - {at} > {HEARTBEAT_SECONDS}",
         hold="1m",
         severity=Severity.CRITICAL,
-        summary="Queue {{ $labels.queue }} is not worked on",
+        summary="Queue {{ $labels.queue }} has no working worker",
         description="The last heartbeat came through {{ $value | humanizeDuration }} ago.",
         advice="All queues: start beat, once. One queue: start or add workers of it. "
         "`manage.py doctor --area workers` says which.",
@@ -139,7 +139,7 @@ def _waiting() -> AlertRule:
         severity=Severity.INFO,
         summary="A {{ $labels.kind }} waits for an approver",
         description="The oldest has waited for {{ $value | humanizeDuration }}.",
-        advice="Its approvers find it under Approvals. Add leads or delegates where nobody looks, and a channel for its event.",
+        advice="Its approvers find it under Approvals. Add leads or delegates if nobody looks, and a channel for the event.",
     )
 
 
@@ -149,8 +149,8 @@ def _office_hours() -> AlertRule:
         expr='max(slipway_scheduled_pools{state="problem"}) > 0',
         hold="15m",
         severity=Severity.WARNING,
-        summary="Office hours of {{ $value }} pools are not kept",
-        description="Their size could not be changed: nodes stay that should end, or are missing.",
+        summary="Office hours of {{ $value }} pools are not applied",
+        description="Their size could not be changed: nodes that should end keep running, or nodes are missing.",
         advice="The page of the pool under Fleet says what the cluster or AWS refused.",
     )
 

@@ -46,7 +46,7 @@ def _queue_time() -> AlertRule:
         expr=f"{queue} / ({whole} > 0) > {_QUEUE_SHARE} and {mean}",
         hold="10m",
         severity=Severity.WARNING,
-        summary=f"{WHAT} lets requests wait longer than it works on them",
+        summary=f"{WHAT} makes requests wait longer than it processes them",
         description="Requests spend {{ $value | humanizePercentage }} of their time in the queue, more than 0.1 s each.",
         advice=queue_depth.KIND.advice,
     )

@@ -48,7 +48,7 @@ def _queue_time() -> AlertRule:
         expr=f"histogram_quantile(0.95, {buckets}) > {_QUEUE_SECONDS}",
         hold="10m",
         severity=Severity.WARNING,
-        summary=f"{WHAT} lets requests wait",
+        summary=f"{WHAT} makes requests wait",
         description="One request of twenty waits longer than {{ $value | humanizeDuration }} before it starts.",
         advice=queue_depth.KIND.advice,
     )
@@ -61,7 +61,7 @@ def _cache_full() -> AlertRule:
         expr=f"{by_deployment('max', f'({named})')} > {_CACHE_FULL}",
         hold="10m",
         severity=Severity.WARNING,
-        summary=f"{WHAT} has no room in its KV cache",
+        summary=f"{WHAT} has a full KV cache",
         description="{{ $value | humanizePercentage }} of the KV cache is used: requests wait, or are preempted and computed again.",
         advice="Request more replicas, a GPU with more memory or a shorter context.",
     )

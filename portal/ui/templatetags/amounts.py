@@ -9,6 +9,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from portal.core.definitions.figures import format_milliseconds
 from portal.ui import formats
 
 register = template.Library()
@@ -23,6 +24,12 @@ def money(amount: Decimal | str | int | None) -> str | SafeString:
         return formats.money(Decimal(amount))
     except InvalidOperation:
         return UNKNOWN
+
+
+@register.filter
+def money_with_exact(amount: Decimal | None) -> str | SafeString:
+    """Format money, with all six decimals on hover."""
+    return UNKNOWN if amount is None else _with_exact(formats.money(amount), f"${amount:.6f}")
 
 
 @register.filter
@@ -80,7 +87,21 @@ def gpu_time(milliseconds: int | None) -> str | SafeString:
     """Format GPU time in hours; 3,600,000 is one GPU for one hour."""
     if milliseconds is None:
         return UNKNOWN
-    return f"{formats.decimals(Decimal(milliseconds) / 3_600_000, 4)} GPU-h"
+    hours = Decimal(milliseconds) / 3_600_000
+    return _with_exact(formats.gpu_hours(hours), f"{formats.decimals(hours, 4)} GPU-h")
+
+
+@register.filter
+def latency(milliseconds: float | Decimal | None) -> str | SafeString:
+    """Format a latency as "12.3 ms", "905 ms" or "5.3 s", with its tenths of milliseconds on hover."""
+    if milliseconds is None:
+        return UNKNOWN
+    value = float(milliseconds)
+    return _with_exact(format_milliseconds(value), f"{value:,.1f} ms")
+
+
+def _with_exact(text: str, exact: str) -> str | SafeString:
+    return text if text == exact else format_html('<span title="{}">{}</span>', exact, text)
 
 
 @register.filter

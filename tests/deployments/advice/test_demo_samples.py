@@ -62,9 +62,9 @@ def test_its_advice_names_seven_kinds_and_says_that_their_hours_are_made_up(
         "Serve filetype-int8:1 from samples/tags and then stop samples/titles: the models of 2 deployments fit one Triton."
     )
     marks = {EvidenceLine.from_json(item.evidence[-1]) for item in AdviceItem.objects.all()}
-    assert marks == {EvidenceLine("Sample history", "168 of 168 hours are generated")}
+    assert marks == {EvidenceLine("Demo data", "168 of 168 hours")}
     shown = page(signed_in(demo.world.member).get("/advice")).text
-    assert "168 of 168 hours are generated" in shown
+    assert "168 of 168 hours" in shown
     assert "demo-spot-1" not in shown, "of nodes platform admins decide"
     node = Node.objects.get(name="demo-spot-1")
     links = page(signed_in(demo.world.admin).get("/advice")).links
@@ -192,8 +192,8 @@ def test_an_hour_that_ends_while_the_samples_come_up_leaves_no_gap(world: World)
     refresh.sweep()
     item = AdviceItem.objects.get(kind="idle")
     assert item.evidence[-1] == {
-        "name": "Sample history",
-        "value": "166 of 168 hours are generated",
+        "name": "Demo data",
+        "value": "166 of 168 hours",
     }
     # The week has one hour of 59 minutes.
     assert item.saving_amount == _month((A10G * 168 - A10G / 60) / 168)

@@ -66,7 +66,7 @@ def test_waiting_requests_as_one_batch_need_fewer_replicas() -> None:
         "Waiting, 7 days": "75% of a request's time in Triton",
         "Compute per request": "20.0 ms",
         "Mean batch size now": "1.0",
-        "Batch size then": "4 of at most 8",
+        "New batch size": "4 of at most 8",
         "Busiest hour": "GPU time of 2.40 replicas",
         "GPU memory needed": "8,000 of 24,576 MiB",
     }
@@ -121,7 +121,7 @@ def test_full_batches_may_become_larger() -> None:
     saving = kinds_of(facts)["larger-batches"]
 
     assert saving.message.startswith("Allow larger batches and run 3 replicas instead of 4")
-    assert evidence_of(saving)["Batch size then"] == "6 of at most 8"
+    assert evidence_of(saving)["New batch size"] == "6 of at most 8"
     assert saving.proposal is not None
     assert saving.proposal.settings["batching"]["max_batch_size"] == 0
     # Batches that are not full do not grow by a higher limit.
@@ -133,7 +133,7 @@ def test_a_batch_stays_within_the_size_that_was_chosen() -> None:
     chosen = Batching(is_dynamic=False, max_batch_size=3)
     saving = kinds_of(_queued(busy=0.5, batching=chosen))["larger-batches"]
 
-    assert evidence_of(saving)["Batch size then"] == "3 of at most 3"
+    assert evidence_of(saving)["New batch size"] == "3 of at most 3"
     assert saving.proposal is not None
     assert saving.proposal.settings["batching"]["max_batch_size"] == 3
 
@@ -148,7 +148,7 @@ def test_as_many_instances_on_fewer_gpus() -> None:
     )
     assert saving.saving_amount == Decimal("1468.76")
     assert evidence_of(saving)["GPU memory needed"] == "15,000 of 24,576 MiB"
-    assert evidence_of(saving)["Instances then"] == "4 instead of 4"
+    assert evidence_of(saving)["New instances"] == "4 instead of 4"
     assert saving.proposal is not None
     assert saving.proposal.settings == {
         "instances_per_gpu": 2,

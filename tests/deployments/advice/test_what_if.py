@@ -169,7 +169,7 @@ def test_an_instance_brings_its_price_and_a_typed_price_stays(world: World, clie
     assert page(chosen).part("id_then-priced").attributes["value"] == name
     assert "$657.00" in page(kept).text
     assert unknown.status_code == 422
-    assert "No price of it is known. Choose one of the list" in page(unknown).text
+    assert "No price of it is known. Choose one from the list" in page(unknown).text
 
 
 @pytest.mark.django_db

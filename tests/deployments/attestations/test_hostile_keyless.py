@@ -200,7 +200,7 @@ HOSTILE: dict[str, tuple[Any, Callable[[Any], object], str]] = {
     "the certificate of another": (
         GOOD,
         _certificate_of(LATER),
-        "The signature is not one of the certificate in the bundle.",
+        "The signature does not match the certificate in the bundle.",
     ),
     "a timestamp over another signature": (
         STAMPED,
@@ -283,7 +283,7 @@ def test_two_signatures_in_one_envelope_are_none(ready: World) -> None:
 
     assert (row.state, row.reason) == (
         "untrusted",
-        "A keyless envelope has one signature, this has 2.",
+        "A keyless envelope has one signature, this one has 2.",
     )
 
 

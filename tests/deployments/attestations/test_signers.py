@@ -124,7 +124,7 @@ def test_a_certificate_counts_by_issuer_identity_use_and_time() -> None:
     assert {name: one.reason for name, one in results.items() if one.reason} == {
         "other issuer": "No trusted certificate issued this one.",
         "other identity": "Its issuer is trusted, its identity is not.",
-        "for servers": "The certificate is not one for signing.",
+        "for servers": "The certificate is not for signing.",
         "expired": "The certificate was valid from 2026-11-25 11:00 to 2026-12-25 12:00 UTC; the "
         "attestation came later.",
         "a key of the same name": "No trusted certificate issued this one.",
@@ -141,7 +141,7 @@ def test_a_leaf_cannot_issue_and_another_key_cannot_use_a_certificate() -> None:
     chained = verdict(signing.signed(statement, thief, [forged, leaf]), by_authority(ours))
 
     assert chained.signer is None
-    with pytest.raises(AttestationInvalid, match="not one of the certificate"):
+    with pytest.raises(AttestationInvalid, match="does not match the certificate"):
         verdict(signing.signed(statement, thief, [leaf]), by_authority(ours))
 
 

@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text_name_their_line() -> None:
     [
         ("age,name", "Line 1 of f.csv has no column “pixels”. The inputs are: age, name, pixels."),
         ("age,nam,pixels", "Line 1 of f.csv, column “nam”: m:1 has no such input."),
-        ("age,age,name,pixels", "Line 1 of f.csv: the column “age” is there twice."),
+        ("age,age,name,pixels", "Line 1 of f.csv: the column “age” appears twice."),
         ("age;name;pixels", "Line 1 of f.csv, column “age;name;pixels”: m:1 has no such input."),
         ('"age', "Line 1 of f.csv is not a header of CSV in UTF-8."),
     ],

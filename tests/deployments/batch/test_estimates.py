@@ -67,14 +67,15 @@ def test_the_form_shows_the_cost_while_it_is_filled_in(bench: Bench, spot: None)
 
 def test_the_form_says_what_stands_in_its_way(bench: Bench) -> None:
     Team.objects.filter(slug="vision").update(monthly_budget_amount=Decimal(1))
-    assert "A lead decides. It can cost $6.04; with it the month comes to $6.04 of $1.00." in (
-        page(typed(bench, capacity="on-demand")).text
+    assert (
+        "A lead must approve it. It can cost $6.04; with it the month comes to $6.04 of $1.00."
+        in (page(typed(bench, capacity="on-demand")).text)
     )
     over = page(typed(bench, capacity="on-demand", workers="9")).text
     assert "9 GPUs are needed and 8 of 8 are left for vision." in over
     assert "$27.16" in over
     unknown = page(typed(bench)).text
-    assert "A lead decides. The price of its nodes is not known." in unknown
+    assert "A lead must approve it. The price of its nodes is not known." in unknown
     broken = page(typed(bench, workers="many")).text
     assert "Fix the highlighted fields to see the cost." in broken
 

@@ -29,7 +29,7 @@ from tests.page import page
         ("output", {"output": "SAME"}, "need different streams"),
         ("output", {"output": "s3://elsewhere/x/"}, "vision may not write s3://elsewhere/x/"),
         ("dead_letters", {"dead_letters": "requests"}, "requests is the stream of messages"),
-        ("tries", {"tries": 1}, "Use 2 to 20 tries."),
+        ("tries", {"tries": 1}, "Use 2 to 20 attempts."),
         ("hours", {"hours": 721}, "Use 1 to 720 hours."),
     ],
 )
@@ -116,7 +116,7 @@ def test_page_and_rest_show_what_waits_is_done_and_is_dead(
     client = signed_in(queue_bench.bench.world.member)
 
     shown = page(client.get("/batch/vision/scores"))
-    for text in ("Waiting 0", "Answered 2", "Tried again 2", "Dead letters 1"):
+    for text in ("Waiting 0", "Answered 2", "Retries 2", "Dead letters 1"):
         assert text in shown.text
     assert "1 message is a dead letter in requests:dead. First: the model refuses 13" in shown.text
     details = json.loads(client.get(f"/api/v1/batch-jobs/{job.pk}").content)

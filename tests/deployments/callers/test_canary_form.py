@@ -23,7 +23,7 @@ from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _URL = "/deployments/vision/detector/canary"
-_OPENS = "Everyone who reaches the gateway gets answers, without a key."
+_OPENS = "Anyone who reaches the gateway can call it, without a key."
 _SIDE: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
 
 
@@ -87,7 +87,7 @@ def test_the_form_offers_the_other_choice_and_the_version_that_serves(world: Wor
     with_keys(world)
 
     assert choices(world) == [
-        ("", "As now: Everyone who reaches the gateway"),
+        ("", "Unchanged: Public (no authentication)"),
         ("keys", "Callers with a key"),
     ]
     assert choices(world, "version") == [
@@ -104,7 +104,7 @@ def test_keys_are_off_with_the_reason_where_the_gateway_checks_none(world: World
     form = client.get(_URL).context["form"]
     posted = client.post(_URL, typed(world, access="keys"))
 
-    assert choices(world) == [("", "As now: Everyone who reaches the gateway")]
+    assert choices(world) == [("", "Unchanged: Public (no authentication)")]
     assert form.fields["access"].help_text.startswith("Keys cannot be chosen: Could not check")
     assert posted.status_code == 422
     assert not ChangeRequest.objects.filter(kind="canary").exists()
@@ -118,7 +118,7 @@ def test_the_serving_version_alone_is_no_change(world: World) -> None:
     same = client.post(_URL, typed(world, version=str(world.version1.pk)))
 
     assert same.status_code == 422
-    assert "This version serves already." in page(same).text
+    assert "This version is already serving." in page(same).text
     assert not ChangeRequest.objects.filter(kind="canary").exists()
     assert AuditEvent.objects.count() == audited
     kept = client.post(
@@ -142,7 +142,7 @@ def test_the_side_says_what_the_choice_means(world: World) -> None:
     opened = browser(world.member).post(_URL, typed(world, access="open"), **_SIDE)
     kept = browser(world.member).post(_URL, typed(world), **_SIDE)
 
-    assert f"{_OPENS} Its approver sees that." in page(opened).text
+    assert f"{_OPENS} The approver sees this." in page(opened).text
     assert _OPENS not in page(kept).text
 
 

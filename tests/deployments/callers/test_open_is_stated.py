@@ -25,7 +25,7 @@ from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _STEPS = [{"weight": 20, "soak_seconds": 0, "min_requests": 0}]
-_SENTENCE = "Everyone who reaches the gateway gets answers, without a key."
+_SENTENCE = "Anyone who reaches the gateway can call it, without a key."
 _SPEC = {"engine": "kserve-triton", "instance_type": "g5.xlarge"}
 
 
@@ -87,7 +87,7 @@ def test_an_open_address_is_stated_and_its_approver_reads_it(world: World) -> No
     assert made.data["state"] == "submitted", "nobody but an approver opens an address"
     assert [row["rule"] for row in made.data["required_approvals"]] == ["Four eyes"]
     assert _SENTENCE in seen_by(world.lead, f"/approvals/{made.data['id']}")
-    assert "open to everyone who reaches the gateway" in seen_by(world.lead, "/approvals")
+    assert "open to anyone who reaches the gateway" in seen_by(world.lead, "/approvals")
 
 
 def test_where_the_gateway_checks_no_keys_the_request_asks_for_the_open_choice(
@@ -97,7 +97,7 @@ def test_where_the_gateway_checks_no_keys_the_request_asks_for_the_open_choice(
     opened = requested(world, network={"access": "open"})
 
     assert refused.status_code == 422
-    assert "State network.access open if everyone who reaches the gateway may call it" in str(
+    assert "Set network.access to open if anyone who reaches the gateway may call it" in str(
         refused.data
     )
     assert (opened.status_code, ChangeRequest.objects.count()) == (201, 1)
@@ -202,7 +202,7 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
 
     assert page(serving).field("network_access").value == "keys"
     assert "Callers with a key" in page(review).text
-    assert "Everyone who reaches the gateway" in page(opened).text
+    assert "Public (no authentication)" in page(opened).text
     assert "Off: Callers with a key: Could not check Keys at the gateway." in page(unable).text
 
 

@@ -69,7 +69,7 @@ def test_a_member_sees_names_and_no_form(world: World) -> None:
     assert made.plain not in shown.text
     assert "New key" not in shown.text
     assert "Revoke" not in shown.text
-    assert "Everyone who reaches the gateway gets answers" in shown.text
+    assert "Public: anyone who reaches the gateway can call this deployment" in shown.text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_try_it_asks_a_pod_where_the_gateway_wants_a_key(world: World) -> None:
 
     shown = page(signed_in(world.member).get("/deployments/vision/detector/try"))
 
-    assert "The portal has no key for the gateway" in shown.text
+    assert "Sent directly to a pod, bypassing the gateway" in shown.text
     assert '-H "x-api-key: $KEY"' in shown.text
 
 

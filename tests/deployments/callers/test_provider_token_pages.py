@@ -96,7 +96,7 @@ def test_what_does_not_open_the_address_says_so(world: World) -> None:
     shown = page(browser(world.member).get(_TAB)).text
 
     assert shown.count("not used here: callers send tokens of acme") == 1
-    assert "Keys do not open this address" in shown
+    assert "Keys do not work at this address" in shown
 
 
 def test_a_canary_moves_an_address_from_keys_to_tokens(world: World) -> None:

@@ -255,8 +255,8 @@ def test_a_request_names_a_registered_issuer_on_a_gateway_that_verifies_tokens(
         requests.request_deploy(actor=world.member, draft=world.draft(network=network))
 
     assert "No token issuer acme is registered" in unknown.value.message
-    assert "Set network.access keys" in on_istio.value.message
-    assert "Set network.access keys" in not_known.value.message
+    assert "Set network.access to keys" in on_istio.value.message
+    assert "Set network.access to keys" in not_known.value.message
     assert not Deployment.objects.exists()
 
 

@@ -138,7 +138,7 @@ def test_a_canary_that_keeps_an_open_address_cannot_serve_there(world: World) ->
     assert answer.data["errors"] == [
         {
             "field": "spec.network.team_address",
-            "detail": "The team's address serves callers with a key. Set network.access keys, or turn it off.",
+            "detail": "The team's address serves callers with a key. Set network.access to keys, or turn it off.",
         }
     ]
 
@@ -187,7 +187,7 @@ def test_a_name_of_a_model_leads_to_one_deployment(world: World) -> None:
         requests.request_deploy(actor=world.member, draft=second)
 
     assert raised.value.fields == {
-        "network.team_address": "Requests for chat at the team's address go to vision/chat already. Turn "
+        "network.team_address": "Requests for chat at the team's address already go to vision/chat. Turn "
         "network.team_address off here, or request a canary on vision/chat."
     }
     assert ChangeRequest.objects.count() == before
@@ -213,7 +213,7 @@ def test_of_two_requests_for_a_name_only_one_is_approved(world: World) -> None:
     with refused(world, Invalid) as raised:
         decisions.approve(actor=world.lead, change_id=second.pk, evidence_hash=second.evidence_hash)
 
-    assert "Requests for chat at the team's address go to vision/chat already." in raised[0].message
+    assert "Requests for chat at the team's address already go to vision/chat." in raised[0].message
     assert not recheck.repeat(actor=world.lead, change_id=second.pk).can_approve
 
 

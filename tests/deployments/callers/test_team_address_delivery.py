@@ -222,7 +222,7 @@ def test_the_tab_says_that_the_deployments_own_address_is_as_it_should_be(world:
 
     assert (
         "The gateway does not serve the team's address by its EnvoyExtensionPolicy. The deployment's own address "
-        "is as it should be." in text
+        "works." in text
     )
     assert "answers 500 to everyone" not in text
 

@@ -90,7 +90,7 @@ def test_the_form_offers_what_is_requested_in_the_way_that_was_chosen(
 
     # Nothing else is chosen for anyone: it would have another price.
     assert claimed.status_code == 422
-    assert "not offered any more, or not in this way. Choose one of the list." in text_of(claimed)
+    assert "no longer offered in this way. Choose one from the list." in text_of(claimed)
     assert WHOLE in text_of(claimed)
     assert SLICE in text_of(claimed)
     offered = [choice.value for choice in page_at(claimed).fields("share")]

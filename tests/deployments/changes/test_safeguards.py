@@ -64,7 +64,7 @@ def test_nobody_takes_it_away_alone(world: World, name: str, environment: str, w
     deployment, actor = serving_in(world, environment), getattr(world, who)
 
     SWITCHES[name](actor, deployment)
-    with pytest.raises(Conflict, match="waits for others"):
+    with pytest.raises(Conflict, match="Waiting for others"):
         SWITCHES[name](actor, deployment)
 
     assert not is_off(name, deployment)

@@ -101,7 +101,7 @@ def test_a_throttled_route_waits_alone(world: World) -> None:
 
     bad.refresh_from_db()
     assert bad.state_reason == (
-        "The cluster limits requests and is asked again soon: too many routes this minute"
+        "The cluster throttles requests. Slipway tries again soon: too many routes this minute"
     )
     assert ("HTTPRoute", "vision", "good") in world.cluster.objects
     assert due(bad) >= 29

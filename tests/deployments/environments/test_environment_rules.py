@@ -119,9 +119,7 @@ def test_an_open_address_is_refused_where_callers_need_a_key(world: World) -> No
     with refused(world, Invalid) as raised:
         deploy(world)
 
-    assert raised[0].message.startswith(
-        "Callers: The rules of production allow no address that is open to everyone."
-    )
+    assert raised[0].message.startswith("Callers: The rules of production allow no public address.")
     deploy(world, "staging")
 
 

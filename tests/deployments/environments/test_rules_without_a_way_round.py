@@ -18,7 +18,7 @@ from tests.deployments.callers.test_keys import keyed
 from tests.deployments.refusals import refused
 from tests.deployments.world import World
 
-_NO_OPEN = "The rules of production allow no address that is open to everyone."
+_NO_OPEN = "The rules of production allow no public address."
 
 
 def protect(

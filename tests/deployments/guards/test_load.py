@@ -64,12 +64,12 @@ def test_loads_differ_by_more_than_one_and_a_half_times(
 
 def test_the_difference_names_both_sides() -> None:
     assert IDLE.describe_difference() == (
-        "each pod of the candidate gets 19 times fewer requests than one of stable "
-        "(5% on 1 pod, 95% on 1 pod)"
+        "each candidate pod gets 5% of the load of a stable pod "
+        "(5% of requests on 1 pod, 95% of requests on 1 pod)"
     )
     assert BUSY.describe_difference() == (
-        "each pod of the candidate gets 3 times more requests than one of stable "
-        "(75% on 2 pods, 25% on 2 pods)"
+        "each candidate pod gets 3 times the load of a stable pod "
+        "(75% of requests on 2 pods, 25% of requests on 2 pods)"
     )
 
 

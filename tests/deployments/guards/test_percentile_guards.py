@@ -96,7 +96,7 @@ def verdict(
 def test_more_slow_requests_than_the_percentile_allows_fail_it() -> None:
     assert judged(AT_40, many(900, 0), many(380, 20)) == (
         "pass",
-        "nothing detected; 20 of 400 requests took more than 50 ms, and 5% may",
+        "no regression detected; 20 of 400 requests took more than 50 ms, and 5% may",
     )
     assert judged(AT_40, many(900, 0), many(374, 26)) == (
         "not enough data",

@@ -65,12 +65,12 @@ def test_other_answers_than_after_the_promotion_are_reported_on_the_first_day(
         (
             "failed",
             "Labels of answers: Jensen-Shannon distance 0.375, limit 0.15, "
-            "beside the most similar of 2 reference days",
+            "compared with the most similar of 2 reference days",
         ),
         (
             "ok",
             "Labels of answers: Jensen-Shannon distance 0.007, limit 0.15, "
-            "beside the most similar of 3 reference days",
+            "compared with the most similar of 3 reference days",
         ),
     ]
     assert len(alerts()) == 1
@@ -86,7 +86,7 @@ def test_a_bad_day_after_the_reference_week_never_becomes_the_reference(world: W
     assert [verdict for verdict, _ in lines()] == ["not known", *["ok"] * 6, *["failed"] * 3]
     assert alerts() == [
         "Lengths of inputs: largest gap between distributions 0.950, limit 0.2, "
-        "beside the most similar of 7 reference days."
+        "compared with the most similar of 7 reference days."
     ]
     assert AnswerDay.objects.count() == 7
     answers = health.view_of(deployment).answers

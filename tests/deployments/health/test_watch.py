@@ -100,7 +100,7 @@ def test_less_than_a_week_is_not_judged(world: World) -> None:
     for _ in range(4):
         row = check(world, deployment, latency_us=90_000)
 
-    assert (alerts(), row.baseline_message) == ([], "5 of 7 days recorded")
+    assert (alerts(), row.baseline_message) == ([], "needs 7 days of data (5 so far)")
 
 
 def test_checks_with_a_gap_between_them_are_not_in_a_row(world: World) -> None:

@@ -80,7 +80,7 @@ def test_the_result_is_the_message_of_the_pod() -> None:
         (
             None,
             failed("DeadlineExceeded"),
-            "it did not end within 30 minutes; the last that was seen: no node takes its pod yet",
+            "it did not end within 30 minutes; last seen: no node takes its pod yet",
         ),
         (
             None,

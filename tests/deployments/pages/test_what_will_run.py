@@ -43,7 +43,7 @@ def test_of_a_first_deployment_what_was_chosen_is_read_and_the_defaults_are_fold
     assert chosen["Engine"] == "KServe · Triton"
     assert chosen["Instances per GPU"] == "2"
     assert chosen["Image"] == change.revision.spec["image"] != ""
-    assert chosen["Network: Callers"] == "Everyone who reaches the gateway"
+    assert chosen["Network: Callers"] == "Public (no authentication)"
     for name, value in {"GPUs": "1", "Max replicas": "1", "CPU": "2", "Memory": "8Gi"}.items():
         assert chosen[name] == value
     assert defaults["Batching: Dynamic batching"] == "yes"

@@ -103,7 +103,7 @@ def test_the_gateway_sends_a_key_that_the_deployment_accepts_and_nobody_sees(wor
     client = Client()
     client.force_login(world.lead)
     shown = page(client.get("/deployments/vision/detector/callers")).text
-    assert "Everyone who reaches the pipeline both reaches this deployment through it" in shown
+    assert "Anyone who reaches the pipeline both can call this deployment through it" in shown
     assert "pipeline.both" not in shown
 
 
@@ -181,7 +181,7 @@ def test_approvers_read_what_is_reached_through_it_also_when_a_change_adds_it(wo
 
     assert api.get(f"/api/v1/pipeline-changes/{added.pk}").data["opens_address"] is True
     checks = {check["name"]: check["detail"] for check in added.checks}
-    assert "Everyone who reaches the pipeline reaches detector through it." in checks["Keys"]
+    assert "Anyone who reaches the pipeline can call detector through it." in checks["Keys"]
     assert not PipelineKey.objects.exists()
     approve(world.lead, added)
     pass_over(world, pipeline, rounds=6)

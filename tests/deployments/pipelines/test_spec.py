@@ -89,7 +89,7 @@ ROOT = "nodes.0"
             "not a running",
         ),
         (spec_of("ensemble", CAT, {"deployment": "off"}), f"{ROOT}.steps.1.deployment", "stopped"),
-        (spec_of("ensemble", CAT, {**DOG, "name": "No!"}), f"{ROOT}.steps.1.name", "lower-case"),
+        (spec_of("ensemble", CAT, {**DOG, "name": "No!"}), f"{ROOT}.steps.1.name", "lowercase"),
         (spec_of("ensemble", CAT, {**DOG, "data": "$response"}), f"{ROOT}.steps.1.data", "Triton"),
         (spec_of("ensemble", CAT, {**DOG, "url": "x"}), f"{ROOT}.steps.1.url", "no field"),
         (spec_of("ensemble", CAT, {**DOG, "weight": "5"}), f"{ROOT}.steps.1.weight", "whole"),

@@ -78,8 +78,8 @@ def test_it_names_the_nodes_and_the_dollars_of_what_nobody_uses(priced: World) -
     ("share", "told"),
     [
         (_share("32.00", gpus=8), "A pod fills its node, so no unused GPU is paid for."),
-        (_share(None), "is not known: its price is missing."),
-        (None, "is not known: its price is missing."),
+        (_share(None), "is not known, because its price is missing."),
+        (None, "is not known, because its price is missing."),
     ],
 )
 def test_a_full_node_and_one_without_a_price(

@@ -195,9 +195,9 @@ def test_a_large_version_is_not_tried(verified: Upload, with_triton: Any) -> Non
             ),
             VersionState.READY,
             False,
-            "loaded in 0.0 s with 0 MiB; answered a generated request in 0.0 ms, then in 0.0 ms. It answers "
-            "otherwise than it declares: scores is FP64 [1, 3], and FP32 [-1, 3] in the signature. Clients get "
-            "what it answers.",
+            "loaded in 0.0 s with 0 MiB; answered a generated request in 0.0 ms, then in 0.0 ms. Its "
+            "answers differ from its signature: scores is FP64 [1, 3], and FP32 [-1, 3] in the signature. Clients get "
+            "these answers.",
         ),
         (
             LoadTest(LoadOutcome.NO_REQUEST, "no request fits", load_seconds=1.5, memory_mib=90),
@@ -457,7 +457,7 @@ def test_a_triton_that_answers_otherwise_fails_the_version_with_a_row(
     version = verified(model.content, filename="m.json", head=model.content[:4096])
 
     assert version.state == VersionState.FAILED
-    assert "answers otherwise than XGBoost 3." in version.state_reason
+    assert "its answers differ from XGBoost 3." in version.state_reason
     assert "1 of 32 generated rows get other scores: a row of (" in version.state_reason
     assert step(version)["ok"] is False
 

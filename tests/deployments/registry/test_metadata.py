@@ -64,7 +64,7 @@ def test_a_flat_dictionary_of_a_training_run_is_sorted_into_metrics_and_labels()
         ({"metrics": {"mAP": math.nan}}, "metrics", "mAP: enter a finite number."),
         ({"metrics": {"mAP": "1e999"}}, "metrics", "mAP: enter a finite number."),
         ({"metrics": {"mAP": 10**400}}, "metrics", "mAP: enter a finite number."),
-        ({"metrics": {"mAP": 1, "map": 2}}, "metrics", "'map' is there twice."),
+        ({"metrics": {"mAP": 1, "map": 2}}, "metrics", "'map' appears twice."),
         ({"metrics": {"": 1}}, "metrics", "not a valid metric name"),
         ({"metrics": {"a>b": 1}}, "metrics", "not a valid metric name"),
         ({"metrics": [1]}, "metrics", "Enter an object of name to number."),

@@ -42,7 +42,7 @@ def test_the_admin_reads_the_code_before_the_release(people: People, version: Mo
 
     response = get(people.admin, version, "version-code")
     code = page(response).text
-    assert "Nothing of it was run." in code
+    assert "None of it was run." in code
     assert "class TritonPythonModel: def execute(self, requests):" in code
     assert "pass # <script>�[31m�" in code
     assert b"<script>\xef" not in response.content

@@ -85,16 +85,16 @@ _WARNINGS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"batching": {"max_queue_delay_us": 500}, "triton": {"queue": {"timeout_us": 100}}},
-        "A lone request waits 500 µs for a batch and times out after 100 µs. Use a queue timeout above "
+        "A single request waits 500 µs for a batch and times out after 100 µs. Use a queue timeout above "
         "the queue delay.",
     ),
     (
         {"triton": {"instances": {"kind": "cpu"}}},
-        "Instances run on the CPU, and the pod still holds its GPU. Use instances on the GPU.",
+        "Instances run on the CPU, but the pod still holds its GPU. Use instances on the GPU.",
     ),
     (
         {"triton": {"instances": {"resources": ["slots=1"]}}},
-        "A single instance shares its resources with nobody, so the rate limiter changes nothing. Use "
+        "A single instance does not share its resources, so the rate limiter changes nothing. Use "
         "several instances, or leave the rate limiter empty.",
     ),
     (

@@ -220,7 +220,7 @@ def test_the_older_spelling_of_upstreams_examples_means_the_same() -> None:
 
     assert [problem.message for problem in reading.problems] == [
         'The name is "m" here: Triton takes the name of the directory.',
-        "The model takes dims [3, -1, -1] for image; these are written.",
+        "The model takes dims [3, -1, -1] for image; these are used.",
     ]
     assert reading.settings == ModelSettings.from_json(
         {

@@ -114,7 +114,7 @@ def test_an_alias_that_somebody_moved_stays_and_is_named(world: World) -> None:
     point(world, 1)
     change = request_return(world, deployment)
     assert describe(change).consequence.endswith(
-        "detector@champion is not moved back: somebody moved it to detector:1."
+        "detector@champion is not moved back: someone moved it to detector:1."
     )
     approve(world, change)
 

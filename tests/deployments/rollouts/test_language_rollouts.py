@@ -75,8 +75,8 @@ def test_a_candidate_whose_first_token_comes_late_is_aborted(world: World) -> No
     aborted = RolloutEvent.objects.get(kind="aborting")
     assert (first.guard, first.stable, first.candidate) == (
         "Time to first token",
-        "300.0 ms",
-        "300.0 ms",
+        "300 ms",
+        "300 ms",
     )
     assert aborted.message.startswith("aborted: time to first token: worse than allowed")
 

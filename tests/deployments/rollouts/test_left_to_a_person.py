@@ -61,8 +61,8 @@ def test_requests_that_nobody_counts_are_not_promoted_automatically(world: World
     assert (rollout.phase, rollout.step_index) == (RolloutPhase.RUNNING, 0)
     assert weights(world)["detector-r2-predictor"] == 10
     assert shown.promotable_reason == (
-        "soak done, enough requests, no guard failed. It is not promoted automatically, because not "
-        "all was judged: lost requests not known"
+        "soak done, enough requests, no guard failed. It is not promoted automatically, because "
+        "some guards gave no verdict: lost requests not known"
     )
     waits = Notice.objects.get(event="rollout.waits")
     assert "lost requests not known" in waits.message
@@ -90,8 +90,8 @@ def test_one_pod_with_a_ninth_of_the_load_is_not_comparable(world: World) -> Non
     latency = view(world, rollout).guards[2]
     assert (latency.guard, latency.verdict) == ("Mean latency", "not comparable")
     assert latency.message == (
-        "each pod of the candidate gets 9 times fewer requests than one of stable "
-        "(10% on 1 pod, 90% on 1 pod)"
+        "each candidate pod gets 11% of the load of a stable pod "
+        "(10% of requests on 1 pod, 90% of requests on 1 pod)"
     )
     assert (rollout.phase, rollout.step_index) == (RolloutPhase.RUNNING, 0)
     assert view(world, rollout).is_promotable, "a person may"

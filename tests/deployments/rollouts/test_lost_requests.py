@@ -211,8 +211,7 @@ def test_a_candidate_that_answers_everything_passes(world: World, tmp_path: Path
     line = _line(world, rollout)
     assert (line.verdict, line.message) == (
         "pass",
-        "nothing detected, and it is too early to detect any regression; 0 of 20 requests never "
-        "came back",
+        "0 of 20 requests never came back; too few to judge yet",
     )
     assert line.n == 20
     assert (line.stable, line.candidate) == ("0.00%", "0.00%")

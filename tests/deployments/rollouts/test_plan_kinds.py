@@ -25,7 +25,7 @@ def test_blue_green_waits_without_traffic_then_takes_all(world: World) -> None:
     world.reconcile_now(deployment)
     shown = view(world, rollout)
     assert shown.is_promotable
-    assert shown.promotable_reason == "soak done, checked, no traffic so far"
+    assert shown.promotable_reason == "soak done, checked, no traffic yet"
     assert [guard.guard for guard in shown.guards] == ["Answers before traffic"]
 
     actions.promote(actor=world.lead, rollout_id=rollout.pk, evidence_hash=shown.evidence_hash)

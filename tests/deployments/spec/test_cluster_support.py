@@ -105,7 +105,7 @@ def test_keys_need_a_gateway_that_is_known_to_check_them(capabilities: Capabilit
 
     assert (problem.path, problem.is_blocking) == ("network.access", True)
     assert problem.fix == (
-        "State network.access open if everyone who reaches the gateway may call it, or ask a platform "
+        "Set network.access to open if anyone who reaches the gateway may call it, or ask a platform "
         "admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer."
     )
     assert missing(spec, ALL) == []

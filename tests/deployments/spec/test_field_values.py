@@ -66,7 +66,7 @@ def test_fields_have_names_that_people_read(name: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "shown"),
     [
-        ("network.access", "open", "Everyone who reaches the gateway"),
+        ("network.access", "open", "Public (no authentication)"),
         ("network.access", "", ""),
         ("instance_type", "g5.xlarge", "g5.xlarge"),
         ("sha256", "open", "open"),

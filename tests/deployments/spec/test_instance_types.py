@@ -51,7 +51,7 @@ def test_the_chosen_type_is_not_named_again() -> None:
     with pytest.raises(Rejected) as raised:
         spec("g6.xlarge, g5.xlarge")
 
-    assert raised.value.fields[OTHER] == "g5.xlarge is the instance type already. Remove it here."
+    assert raised.value.fields[OTHER] == "g5.xlarge is already the instance type. Remove it here."
 
 
 def test_a_replica_over_several_nodes_has_one_instance_type() -> None:

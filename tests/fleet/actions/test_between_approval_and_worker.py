@@ -61,7 +61,7 @@ def test_a_pool_that_somebody_else_made_under_the_name_is_not_reported_as_done(
 
     assert (action.state, action.state_reason) == (
         "failed",
-        "Somebody else created node pool fresh with other settings. It was not touched.",
+        "Someone else created node pool fresh with other settings. It was not touched.",
     )
     assert kube.objects["NodePool", "", "fresh"]["spec"] == theirs["spec"]
     assert ("NodePool", False) not in kube.applied
@@ -147,7 +147,7 @@ def test_an_edit_between_the_look_and_the_patch_is_not_overwritten(
     keys = [row["key"] for row in pool["spec"]["template"]["spec"]["requirements"]]
     assert "topology.kubernetes.io/zone" in keys
     assert (action.state, kube.patched) == ("failed", [])
-    assert action.state_reason.startswith("Somebody changed the node pool after the approval.")
+    assert action.state_reason.startswith("Someone changed the node pool after the approval.")
 
 
 def test_an_approval_does_not_count_for_what_another_approver_found_meanwhile(

@@ -177,7 +177,7 @@ def test_a_node_is_drained_shared_and_opened_again(
         ("GPU resources", "2 x nvidia.com/gpu", "8 x nvidia.com/gpu.shared"),
     ]
     assert evidence.warnings == (
-        "nvidia.com/gpu will not be offered here any more: pods that request it need another node.",
+        "nvidia.com/gpu will no longer be offered here: pods that request it need another node.",
         "Time-sliced replicas have no memory of their own: one pod can take all of it, and then the others fail.",
     )
     assert waiting == (
@@ -231,7 +231,7 @@ def test_refusals_change_nothing(sharing: Node, lead: User, kube: FakeKube, hand
     assert "gpu-operator/sharing has no key none" in refused(Invalid, "none")
     assert "it is not YAML" in refused(Invalid, "broken")
     live(kube)["metadata"]["labels"][CONFIG_LABEL] = "four"
-    assert "has the configuration four already" in refused(Conflict)
+    assert "already has the configuration four" in refused(Conflict)
     del live(kube)["metadata"]["labels"][CONFIG_LABEL]
     offer(kube, **{"nvidia_com__mig-1g_5gb": "7"})
     assert "offers MIG slices" in refused(Conflict)

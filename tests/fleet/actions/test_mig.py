@@ -104,7 +104,7 @@ def test_a_node_is_drained_cut_and_opened_again(
         ("detector", 2, 1)
     ]
     assert (
-        "nvidia.com/gpu will not be offered here any more: pods that request it need another node."
+        "nvidia.com/gpu will no longer be offered here: pods that request it need another node."
         in evidence.warnings
     )
     assert len(kube.evicted) == 2
@@ -136,7 +136,7 @@ def test_a_mig_manager_that_fails_leaves_the_node_cordoned(
 
     assert (action.state, action.state_reason) == (
         "failed",
-        "The MIG manager could not apply all-1g.5gb: its log on the node says why. The node stays cordoned.",
+        "The MIG manager could not apply all-1g.5gb. Its log on the node has the reason. The node stays cordoned.",
     )
     assert live(kube)["spec"]["unschedulable"] is True
     with pytest.raises(Conflict, match="acts on a change of the label only: request all-disabled"):
@@ -206,7 +206,7 @@ def test_a_node_that_was_cordoned_before_stays_so(
 
     assert (action.state, action.state_reason) == (
         "done",
-        "The node offers 14 x nvidia.com/mig-1g.5gb. It was cordoned before, and stays so.",
+        "The node offers 14 x nvidia.com/mig-1g.5gb. It was cordoned before and stays cordoned.",
     )
     assert live(kube)["spec"]["unschedulable"] is True
 
@@ -227,7 +227,7 @@ def test_a_person_who_uncordons_or_relabels_meanwhile(
     assert again is True
     assert (action.state, action.state_reason) == (
         "failed",
-        "Somebody set nvidia.com/mig.config=all-3g.20gb meanwhile. The node stays cordoned.",
+        "Someone set nvidia.com/mig.config=all-3g.20gb meanwhile. The node stays cordoned.",
     )
 
 
@@ -284,7 +284,7 @@ def test_refusals_change_nothing(a100: Node, lead: User, kube: FakeKube, hands: 
     relabel(nvidia_com__mig_config="all-1g.5gb", nvidia_com__mig_config_state="success")
     del live(kube)["metadata"]["labels"]["nvidia.com/mig.config.state"]
     live(kube)["metadata"]["labels"][STATE_LABEL] = "success"
-    assert "has the layout all-1g.5gb already" in refused(Conflict)
+    assert "already has the layout all-1g.5gb" in refused(Conflict)
     relabel(nvidia_com__mig_config=None)
     a100.labels.pop("nvidia.com/gpu.deploy.mig-manager")
     a100.save()
@@ -292,7 +292,7 @@ def test_refusals_change_nothing(a100: Node, lead: User, kube: FakeKube, hands: 
     a100.labels["nvidia.com/gpu.deploy.mig-manager"] = "true"
     a100.labels["nvidia.com/mig.capable"] = "false"
     a100.save()
-    assert "cannot be cut by MIG" in refused(Conflict)
+    assert "do not support MIG" in refused(Conflict)
     a100.labels["nvidia.com/mig.capable"] = "true"
     a100.save()
     kube.allows = lambda attributes: attributes["resource"] != "nodes"
@@ -333,5 +333,5 @@ def test_from_the_node_to_the_request(
         "evict_unmanaged": False,
     }
     assert (api.status_code, api.json()["code"]) == (409, "action_open")
-    assert "NVIDIA-A10G, which cannot be cut by MIG or is not known here." in a10g.text
+    assert "NVIDIA-A10G, which does not support MIG or is unknown to Slipway." in a10g.text
     assert "Request layout" not in a10g.text

@@ -119,7 +119,7 @@ def test_cancel_restores_the_node(
     decisions.cancel(actor=lead, action_id=action.pk, reason="wrong node")
     hands.sweep(3)
 
-    assert state_of(action) == ("canceled", "wrong node The node is as it was before.")
+    assert state_of(action) == ("canceled", "wrong node The node is back in its previous state.")
     assert is_schedulable(kube)
     assert ("vision", "detector-r1-a") not in kube.evicted
 

@@ -215,7 +215,7 @@ def test_a_class_that_somebody_changed_after_the_approval_is_not_touched(
     action.refresh_from_db()
 
     assert (action.state, kube.patched) == ("failed", [])
-    assert "Somebody changed the EC2NodeClass after the approval" in action.state_reason
+    assert "Someone changed the EC2NodeClass after the approval" in action.state_reason
 
 
 @pytest.mark.django_db
@@ -283,7 +283,7 @@ def test_from_the_list_to_the_request(
     assert unchanged.status_code == 409
     assert "Change node class gpu" in sent.text
     assert "300 GiB" in sent.text
-    assert "A month of that" not in sent.text
+    assert "Per month" not in sent.text
     assert empty.status_code == 422
     assert "a new class needs it" in page(empty).text
     assert "Create node class large" in made.text

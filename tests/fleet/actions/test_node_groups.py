@@ -119,8 +119,8 @@ def test_it_says_what_aws_says_and_who_chooses_the_nodes_that_end(
     assert Evidence.from_json(action.evidence).warnings == (
         "AWS reports AsgInstanceLaunchFailures: no capacity",
         "The node group is degraded.",
-        "AWS chooses which nodes end, and drains them by itself. Drain those that should end first.",
-        "It starts several instance types: the cost is that of the most expensive.",
+        "AWS chooses which nodes end and drains them. To choose them yourself, drain them first.",
+        "It may start several instance types. The cost assumes the most expensive one.",
     )
 
 

@@ -93,7 +93,7 @@ def test_a_pool_that_somebody_changed_after_the_approval_is_not_touched(
     action.refresh_from_db()
 
     assert (action.state, kube.patched) == ("failed", [])
-    assert action.state_reason.startswith("Somebody changed the node pool after the approval.")
+    assert action.state_reason.startswith("Someone changed the node pool after the approval.")
 
 
 def test_a_pool_that_changed_before_the_approval_is_reviewed_again(

@@ -42,9 +42,9 @@ def test_office_hours_of_a_pool_that_was_deleted_can_be_ended(
     hands.sweep(2)
     action.refresh_from_db()
 
-    assert problem == "There is no node pool gpu."
+    assert problem == "Node pool gpu does not exist."
     assert Evidence.from_json(action.evidence).warnings == (
-        "There is no node pool gpu. Only its office hours are removed.",
+        "Node pool gpu does not exist. Only its office hours are removed.",
     )
     assert (action.state, PoolOfficeHours.objects.count()) == ("done", 0)
 

@@ -89,7 +89,7 @@ def test_the_same_hours_again_and_the_end_of_none_are_refused(
             actor=lead, cluster_id=eks_cluster.pk, kind=PoolKind.NODE_GROUP, name="gpu"
         )
     set_hours(lead, admin, eks_cluster, hands)
-    with pytest.raises(Conflict, match="has these office hours already"):
+    with pytest.raises(Conflict, match="already has these office hours"):
         request_hours(lead, eks_cluster)
 
 
@@ -132,10 +132,10 @@ def test_from_the_list_to_the_request_on_the_page(
 
     assert [answer.status_code for answer in (broken, half, nowhere)] == [422, 422, 422]
     assert "Write it as hh:mm" in page(broken).text
-    assert "Fill both, or none." in page(half).text
+    assert "Fill in both, or neither." in page(half).text
     assert "nobody trains at night" in page(nowhere).text
     assert "Set office hours of gpu" in page(sent).text
-    assert "The mean of a week, 730 hours a month" in page(sent).text
+    assert "Average over a week, at 730 hours a month" in page(sent).text
     assert "Monday 07:30 to 22:00 (Europe/Berlin)" in shown.text
     assert "14.5 of 168" in shown.text
     assert "2 nodes (1 to 4)" in shown.text

@@ -150,7 +150,7 @@ def test_the_nodes_page_says_who_holds_which_device(vision: Team) -> None:
     assert rows[1]["Held by"] == "theirs lab/theirs"
     assert shown.link("detector") == "/deployments/vision/detector"
     assert "4 \N{MULTIPLICATION SIGN} NVIDIA A100-SXM4-80GB, 80 GiB each" in shown.term("GPUs")
-    assert shown.term("Sharing") == "Claimed one by one (DRA)"
+    assert shown.term("Sharing") == "Claimed individually (DRA)"
     assert "MIG layout" not in shown.text
 
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_read_is_not_called_free(cluster: Cluster, vision: Team) 
 
     states = [row["State"] for row in shown.rows if "Device" in row]
     assert states == ["held", "held", "not known", "not known"]
-    assert "the portal may not list ResourceSlices and ResourceClaims" in shown.text
+    assert "the portal has no permission to list ResourceSlices and ResourceClaims" in shown.text
 
 
 @time_machine.travel(START, tick=False)

@@ -33,7 +33,7 @@ def test_a_node_with_notices_is_first_on_the_fleet_page_and_explained_on_its_own
     fleet = page(member.get("/fleet"))
     own = page(member.get(f"/fleet/nodes/{node.pk}")).text
 
-    assert "Notices of nodes" in fleet.text
+    assert "Node notices" in fleet.text
     assert "Spot interruption" in fleet.text
     assert "GPU has fallen off the bus. XID 79 on GPU 0000:00:1e.0." in fleet.text
     assert "Spot interruption. AWS takes the instance back two minutes after its notice." in own

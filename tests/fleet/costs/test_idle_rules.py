@@ -142,7 +142,7 @@ class TestPage:
     def test_clusters_have_their_own(self, admin: Client) -> None:
         shown = page(admin.get("/costs?group=cluster&idle=by-cost"))
 
-        assert "Clusters have their own idle" in shown.text
+        assert "Each cluster has its own idle cost" in shown.text
         assert [(row[""], row["Cost"]) for row in rows_of(shown)][:2] == [
             ("local", "$4.25"),
             ("idle", "$1.42"),

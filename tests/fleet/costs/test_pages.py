@@ -103,7 +103,7 @@ def test_every_amount_leads_to_its_ledger_rows(
 
     (row,) = page(admin.get(address)).rows
 
-    assert row["Cost"] == "$1.418000"
+    assert row["Cost"] == "$1.42"
     assert row["Workload"].startswith("detector-r1")
 
 

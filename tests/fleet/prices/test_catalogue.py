@@ -151,7 +151,7 @@ def test_unknown_type_without_hardware_is_refused_by_field() -> None:
         )
 
     assert refused.value.fields == {
-        "instance_type": "g99.huge is not known: state its GPUs and memory too."
+        "instance_type": "g99.huge is unknown. Enter its GPUs and memory too."
     }
     assert not InstancePrice.objects.exists()
     assert not AuditEvent.objects.exists()

@@ -72,7 +72,7 @@ def test_a_counter_that_is_no_count_is_not_known(value: str) -> None:
     )
 
     with pytest.raises(
-        NotTritonMetrics, match="nv_inference_request_success is negative or no number"
+        NotTritonMetrics, match="nv_inference_request_success is negative or not a number"
     ):
         TritonPage(text, models=["detector"])
     assert TritonPage(text, models=["other"]).counters.request_success == 9

@@ -131,7 +131,7 @@ def _deactivate(lead: User, team: Team) -> None:
     [
         (_expire, "has expired"),
         (_revoke, "was revoked"),
-        (_demote, "can no longer do so"),
+        (_demote, "can no longer invite people"),
         (_deactivate, "was revoked"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_rule_is_deleted_when_no_request_needs_it(world: World, signed_in: Sig
     assert not AuditEvent.objects.filter(action="approval_rule.deleted").exists()
     decisions.reject(actor=world.lead, change_id=change.pk, comment="no")
     done = client.post(f"/admin/policy/{row.pk}/delete", follow=True)
-    assert "two is deleted." in done.content.decode()
+    assert "two deleted." in done.content.decode()
     assert not ApprovalRule.objects.exists()
     event = AuditEvent.objects.get(action="approval_rule.deleted")
     assert (event.object_label, event.before["needed"]) == ("two", 2)
@@ -120,7 +120,7 @@ def test_a_lead_reads_which_rule_applies_and_who_is_still_needed(
 
     assert "1 of 2 approvals by a lead or platform admin" in shown.text
     assert "rule “Over 700”: every change that may cost $734 a month, above $700" in shown.text
-    assert "Still needed: lead2" in [line.text for line in shown.all("p")]
+    assert "Waiting for lead2" in [line.text for line in shown.all("p")]
     assert "Approve" not in shown.buttons
     assert "You have already approved this" in shown.text
     other = signed_in(world.lead2).get("/approvals").content.decode()

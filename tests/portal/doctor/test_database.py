@@ -95,7 +95,7 @@ def test_a_trigger_that_is_off_is_found(doctor: Doctor, name: str) -> None:
     line = doctor("audit trail")["Triggers"]
     assert (line.status, line.detail) == (
         Status.FAILED,
-        "nothing refuses changes of audit_chainlink",
+        "no trigger protects audit_chainlink from changes",
     )
 
 

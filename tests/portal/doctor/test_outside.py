@@ -137,7 +137,7 @@ def test_the_command_prints_a_line_for_each_check_and_fails_when_one_fails() -> 
     assert failure.value.returncode == 1
     note, failed = out.getvalue().splitlines()
     assert note.startswith(
-        "note    sign-in: Providers: none: people have passwords of the portal. Fix: "
+        "note    sign-in: Providers: none: people sign in with a password of the portal. Fix: "
     )
     assert failed == (
         "FAILED  sign-in: Platform admins: there is none. Fix: Run `manage.py createsuperuser`, "

@@ -57,7 +57,7 @@ PORTAL: Final = [
         labels={},
         says=(
             "Nothing scrapes the portal, or it does not answer",
-            "Rollouts stand still and nothing is aborted while it is down. Open its address: if it answers, check the"
+            "While it is down, rollouts do not advance and nothing is aborted. Open its address: if it answers, check the"
             " scrape's token or network; if not, read the logs of web.",
         ),
     ),
@@ -94,7 +94,7 @@ PORTAL: Final = [
         severity="critical",
         labels={"queue": "delivery"},
         says=(
-            "Queue delivery is not worked on",
+            "Queue delivery has no working worker",
             "The last heartbeat came through 30m 0s ago. All queues: start beat, once. One queue: start or add workers"
             " of it. `manage.py doctor --area workers` says which.",
         ),
@@ -177,7 +177,7 @@ PORTAL: Final = [
         says=(
             "A batch-job waits for an approver",
             "The oldest has waited for 1d 1h 0m 0s. Its approvers find it under Approvals. Add leads or delegates where"
-            " nobody looks, and a channel for its event.",
+            " nobody looks, and a channel for the event.",
         ),
     ),
     Case("SlipwayApprovalWaiting", {'slipway_approval_waiting_seconds{kind="x"}': "86400x60"}),
@@ -189,8 +189,8 @@ PORTAL: Final = [
         },
         labels={},
         says=(
-            "Office hours of 2 pools are not kept",
-            "Their size could not be changed: nodes stay that should end, or are missing. The page of the pool under Fleet"
+            "Office hours of 2 pools are not applied",
+            "Their size could not be changed: nodes that should end keep running, or nodes are missing. The page of the pool under Fleet"
             " says what the cluster or AWS refused.",
         ),
     ),

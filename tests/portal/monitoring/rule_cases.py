@@ -51,7 +51,7 @@ def _queue(alert: str, metric: str) -> list[Case]:
             alert,
             _waiting(metric, "10x30", "40x30"),
             labels=_OF,
-            says=(f"{_WHAT} has a queue in every replica", message),
+            says=(f"{_WHAT} has waiting requests in every replica", message),
         ),
         # One replica has room.
         Case(alert, _waiting(metric, "9x30", "40x30")),
@@ -84,7 +84,7 @@ TRITON: Final = [
         _times(3_000_000, 4_000_000),
         labels=_OF,
         says=(
-            f"{_WHAT} lets requests wait longer than it works on them",
+            f"{_WHAT} makes requests wait longer than it processes them",
             f"Requests spend 75% of their time in the queue, more than 0.1 s each. {queue_depth.KIND.advice}",
         ),
     ),
@@ -121,7 +121,7 @@ _VLLM_SAYS: Final = (
     " message.",
 )
 _CACHE_SAYS: Final = (
-    f"{_WHAT} has no room in its KV cache",
+    f"{_WHAT} has a full KV cache",
     "96% of the KV cache is used: requests wait, or are preempted and computed again. Request more replicas, a GPU"
     " with more memory or a shorter context.",
 )
@@ -138,7 +138,7 @@ VLLM: Final = [
         _queued(10),
         labels=_OF,
         says=(
-            f"{_WHAT} lets requests wait",
+            f"{_WHAT} makes requests wait",
             "One request of twenty waits longer than 7.5s before it starts. "
             + queue_depth.KIND.advice,
         ),
@@ -189,7 +189,7 @@ _MEMORY_SAYS: Final = (
     f"95% of its memory is used: a larger request may fail. {gpu_memory.KIND.advice}",
 )
 _IDLE_SAYS: Final = (
-    f"{_WHAT} holds GPUs that do nothing",
+    f"{_WHAT} holds idle GPUs",
     f"Its GPUs were busy 0.5% of the last 24 hours. {idle_gpus.KIND.advice}",
 )
 

@@ -143,7 +143,18 @@ def test_since_keeps_the_exact_time_on_hover() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["since", "money", "filesize", "mib", "percent", "known", "gpus", "decimals", "gpu_time"],
+    [
+        "since",
+        "money",
+        "filesize",
+        "mib",
+        "percent",
+        "known",
+        "gpus",
+        "decimals",
+        "gpu_time",
+        "latency",
+    ],
 )
 def test_none_is_written_as_not_known_and_never_as_zero(name: str) -> None:
     assert render(f"{{{{ value|{name} }}}}", value=None) == (
@@ -157,8 +168,15 @@ def test_filters_write_units() -> None:
     assert render("{{ v|percent }}", v=0.64) == "64%"
     assert render("{{ v|filesize }}", v=1536) == "1.5 KiB"
     assert render("{{ v|gpus }}", v=Decimal("14.500")) == "14.5"
-    assert render("{{ v|gpu_time }}", v=1_800_000) == "0.5000 GPU-h"
+    assert render("{{ v|gpu_time }}", v=1_800_000) == '<span title="0.5000 GPU-h">0.5 GPU-h</span>'
+    assert render("{{ v|gpu_time }}", v=180_000) == "0.0500 GPU-h"
     assert render("{{ v|gpu_time }}", v=1) == "less than 0.0001 GPU-h"
+    assert render("{{ v|money_with_exact }}", v=Decimal("0.605785")) == (
+        '<span title="$0.605785">$0.61</span>'
+    )
+    assert render("{{ v|latency }}", v=12.34) == "12.3 ms"
+    assert render("{{ v|latency }}", v=905.2) == '<span title="905.2 ms">905 ms</span>'
+    assert render("{{ v|latency }}", v=5290.14) == '<span title="5,290.1 ms">5.3 s</span>'
     assert render("{{ v|decimals }}", v=Decimal("3360.2")) == "3,360.2"
     assert render("{{ v|decimals:2 }}", v=Decimal("0.004")) == "less than 0.01"
     assert render("{{ v|decimals }} {{ none|decimals }}", v=0.003, none=0.0) == "less than 0.1 0.0"

@@ -17,9 +17,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser(
         "login",
         help="store the address and a token",
-        description="Store the portal's address and a token. Its scopes say which commands it is good "
-        "for: upload (push, import), request (deploy, change), decide (approve, promote, abort); such a token lives "
-        f"1 day. {login.URL_VARIABLE} and {login.TOKEN_VARIABLE} win over what is stored.",
+        description="Store the portal's address and a token. Its scopes decide which commands it can "
+        "run: upload (push, import), request (deploy, change), decide (approve, promote, abort). A token with decide expires after "
+        f"1 day. {login.URL_VARIABLE} and {login.TOKEN_VARIABLE} take precedence over what is stored.",
     )
     command.add_argument("url", help="for example https://slipway.example.org")
     command.add_argument(
@@ -59,7 +59,11 @@ def log_in(context: Context, options: argparse.Namespace) -> None:
 
 def log_out(context: Context, options: argparse.Namespace) -> None:
     removed = login.remove()
-    text = "The stored token is deleted here; revoke it in the portal." if removed else "No login."
+    text = (
+        "The stored token is deleted here; revoke it in the portal."
+        if removed
+        else "Not signed in."
+    )
     context.show({"removed": removed}, text)
 
 

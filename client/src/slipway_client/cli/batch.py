@@ -60,7 +60,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("cancel-batch", help="cancel a batch job; finished parts stay")
     command.add_argument("id", type=int)
     command.set_defaults(run=cancel)
-    command = commands.add_parser("resume-batch", help="go on with a failed batch job")
+    command = commands.add_parser("resume-batch", help="resume a failed batch job")
     command.add_argument("id", type=int)
     command.set_defaults(run=resume)
     command = commands.add_parser("batch-download", help="the output of a batch job in one file")
@@ -74,7 +74,7 @@ def _decide(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     command = commands.add_parser("approve-batch", help="approve a batch job above the budget")
     command.add_argument("id", type=int)
     command.add_argument("--comment", default="")
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     command.set_defaults(run=approve)
     command = commands.add_parser("reject-batch", help="reject a batch job above the budget")
     command.add_argument("id", type=int)
@@ -130,7 +130,7 @@ def download(context: Context, options: argparse.Namespace) -> int:
 
 
 def _show_estimate(context: Context, estimate: BatchEstimate) -> int:
-    decision = f"A lead decides. {estimate.why_approval}" if estimate.why_approval else ""
+    decision = f"A lead must approve it. {estimate.why_approval}" if estimate.why_approval else ""
     context.show(
         estimate,
         f"{_price(estimate)}. On spot nodes {_price(estimate.spot)}, on-demand {_price(estimate.on_demand)}.",

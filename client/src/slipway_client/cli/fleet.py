@@ -14,7 +14,7 @@ _OTHERS = ("expired", "canceling", "canceled")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("nodes", help="list GPU nodes, and what is announced of them")
+    command = commands.add_parser("nodes", help="list GPU nodes and their notices")
     command.add_argument("--cluster", default="", help="default: all")
     command.set_defaults(run=show_nodes)
     _add_node(commands)
@@ -47,7 +47,7 @@ def _add_action(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument("what", choices=tuple(_DECISIONS))
     command.add_argument("action", type=int, help="its number")
     command.add_argument("--comment", default="", help="needed to reject")
-    command.add_argument("--yes", action="store_true", help="approve: do not ask")
+    command.add_argument("--yes", action="store_true", help="approve: do not ask for confirmation")
     command.set_defaults(run=decide)
 
 

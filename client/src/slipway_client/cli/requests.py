@@ -24,7 +24,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = commands.add_parser("approve", help="approve a change request")
     command.add_argument("change", type=int, help="its number")
     command.add_argument("--comment", default="")
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     command.set_defaults(run=approve)
 
 
@@ -41,7 +41,7 @@ def _add_deploy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument(
         "--open",
         action="store_true",
-        help="serve everyone who reaches the gateway; default: callers with a key",
+        help="serve anyone who reaches the gateway; default: callers with a key",
     )
     command.set_defaults(run=deploy)
     _add_request_options(command)
@@ -133,7 +133,7 @@ def approve(context: Context, options: argparse.Namespace) -> None:
     revision = f" of {change.revision.version}" if change.revision else ""
     text = f"{change.kind}{revision} as {change.team}/{change.deployment} for {change.requester}"
     if change.opens_address:
-        text = f"{text}, open to everyone who reaches the gateway"
+        text = f"{text}, open to anyone who reaches the gateway"
     for line in formatting.preflight(change.checks):
         context.note(line)
     context.confirm(f"Approve {text}?", is_confirmed=options.yes)

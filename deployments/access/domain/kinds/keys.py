@@ -15,11 +15,11 @@ class Keys(AccessKind):
     name = "keys"
     label = "Callers with a key"
     noun = "Keys"
-    description = "Only callers with a key get answers."
+    description = "Only callers with a key can call it."
     requirement = "Callers need a key."
     option = "caller-keys"
     fix = (
-        "State {path} open if everyone who reaches the gateway may call it, or ask a "
+        "Set {path} to open if anyone who reaches the gateway may call it, or ask a "
         "platform admin for Envoy Gateway 1.5 or newer, or Istio 1.22 or newer."
     )
     creation_help = (

@@ -12,10 +12,10 @@ from fleet.clusters.domain.capabilities import Offer
 
 class OpenAddress(AccessKind):
     name = "open"
-    label = "Everyone who reaches the gateway"
-    noun = "An open address"
-    description = "Everyone who reaches the gateway gets answers, without a key."
-    requirement = "Callers need nothing."
+    label = "Public (no authentication)"
+    noun = "A public address"
+    description = "Anyone who reaches the gateway can call it, without a key."
+    requirement = "Callers need no key."
     opens_to_everyone = True
     counts_by_caller = False
 
@@ -26,7 +26,7 @@ class OpenAddress(AccessKind):
         return ""
 
     def describe_need(self, issuer: str) -> str:
-        return "the address is open"
+        return "the address is public"
 
     def why_not_callable_by_pipeline(self, deployment: str, cluster: str, offer: Offer) -> str:
         return ""

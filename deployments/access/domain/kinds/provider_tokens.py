@@ -26,10 +26,12 @@ class ProviderTokens(AccessKind):
     name = "jwt"
     label = "Callers with a token of the company's identity provider"
     noun = "Tokens"
-    description = "Only callers with a token of the identity provider, listed on the tab Callers, get answers."
+    description = (
+        "Only callers listed on the Callers tab can call it, with a token of the identity provider."
+    )
     requirement = "Callers need a token."
     option = "caller-jwt"
-    fix = "Set {path} keys, or ask a platform admin for Envoy Gateway 1.5 or newer."
+    fix = "Set {path} to keys, or ask a platform admin for Envoy Gateway 1.5 or newer."
     creates = Credential.CLAIM
     creation_help = (
         "With token_issuer and claim_value there is no key: the caller "

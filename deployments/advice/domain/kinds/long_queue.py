@@ -73,14 +73,14 @@ def decide_batches(facts: DeploymentFacts) -> Saving | None:
         message=verb,
         settings={"batching": changed.model_dump(mode="json")},
         evidence=(
-            EvidenceLine("Batch size then", f"{then} of at most {largest}"),
+            EvidenceLine("New batch size", f"{then} of at most {largest}"),
             EvidenceLine("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
             EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
         why=f"{known.busy:.2f} busy replicas {_TIMES} {_time_of_item(then):.2f} ÷ {_time_of_item(now):.2f} "
         f"of the time of an item ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
-        risk_reason="How fast this model runs in batches was not measured: each item after the first is taken "
-        "to need half of its time. The canary's guards compare both.",
+        risk_reason="How fast this model runs in batches was not measured: each item after the first is "
+        "assumed to take half the time. The canary's guards compare both.",
     )
 
 
@@ -103,7 +103,7 @@ def decide_instances(facts: DeploymentFacts) -> Saving | None:
         message=f"Run {counted(instances, 'instance')} on each GPU instead of {each}",
         settings={"instances_per_gpu": instances},
         evidence=(
-            EvidenceLine("Instances then", f"{needed * instances:,} instead of {now * each:,}"),
+            EvidenceLine("New instances", f"{needed * instances:,} instead of {now * each:,}"),
             EvidenceLine("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
             EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),

@@ -195,7 +195,7 @@ def _saving(
         evidence=(
             EvidenceLine("Models together", ", ".join(_label(one.facts) for one in members)),
             EvidenceLine("GPU memory needed", f"{need.mib_on(1):,} of {to.memory_mib:,} MiB"),
-            EvidenceLine("Memory is", need.basis),
+            EvidenceLine("Memory figures", need.basis),
             EvidenceLine(
                 "GPU utilisation, 7 days", percent(mean_utilisation(facts.last_week()) or 0.0)
             ),

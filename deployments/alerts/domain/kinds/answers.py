@@ -10,7 +10,7 @@ from deployments.alerts.domain.signals import Finding, Kind
 KIND: Final = Kind(
     code="answers",
     label="Answers changed",
-    advice="The tab Quality has the evidence; roll back if it began with a revision.",
+    advice="See the evidence in the Quality tab. Roll back if it began with a revision.",
     # The event deployment.health tells it once.
     notifies=False,
 )

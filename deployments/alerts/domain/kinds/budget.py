@@ -10,7 +10,7 @@ from deployments.alerts.domain.signals import Finding, Kind
 KIND: Final = Kind(
     code="budget",
     label="Budget",
-    advice="The pages Costs and Advice show what to stop or make smaller.",
+    advice="See Costs and Advice for what to stop or make smaller.",
     # The event budget.reached tells each threshold once.
     notifies=False,
 )

@@ -10,7 +10,7 @@ from fleet.costs.domain.anomalies import Anomaly
 KIND: Final = Kind(
     code="cost_anomaly",
     label="Unusual cost",
-    advice="The cost chart marks releases and scalings; Advice shows what to stop or make smaller.",
+    advice="See the cost chart for releases and scaling, and Advice for what to stop or make smaller.",
 )
 
 
@@ -21,5 +21,5 @@ def decide(anomaly: Anomaly | None) -> Finding:
     return Finding(
         is_firing=True,
         message=f"{anomaly.day:%-d %B} cost ${anomaly.amount:,.2f}; "
-        f"usual is ${anomaly.usual_amount:,.2f} a day.",
+        f"${anomaly.usual_amount:,.2f} was expected.",
     )

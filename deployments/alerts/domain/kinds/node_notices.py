@@ -13,7 +13,7 @@ from fleet.observation.domain.node_notices import Notice, NoticeKind
 RECLAIM: Final = Kind(
     code="node_reclaim",
     label="Node reclaimed",
-    advice="Its replicas start again where there is room. More replicas, or on-demand nodes, keep it serving meanwhile.",
+    advice="Its replicas start again where there is room. To keep serving meanwhile, use more replicas or on-demand nodes.",
 )
 FAULT: Final = Kind(
     code="gpu_fault",

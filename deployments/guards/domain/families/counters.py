@@ -16,6 +16,7 @@ from typing import Final
 from deployments.guards.domain.betting.rates import Count
 from deployments.guards.domain.counters import Facts, Sums
 from deployments.guards.domain.families.protocol import Reads
+from portal.core.definitions.figures import format_milliseconds
 
 NOT_KNOWN: Final = "not known"
 
@@ -99,7 +100,9 @@ class CounterKind:
         """Format the value as people read it."""
         if value is None:
             return NOT_KNOWN
-        return f"{value:,.1f} {self.unit}" if self.shows is None else self.shows(value)
+        if self.shows is not None:
+            return self.shows(value)
+        return format_milliseconds(value) if self.unit == "ms" else f"{value:,.1f} {self.unit}"
 
 
 def two_decimals(ratio: float) -> str:

@@ -96,7 +96,7 @@ def _clash(paths: Sequence[str]) -> str:
     for path in paths:
         other = seen.get(path.casefold())
         if other == path:
-            return f"{path} is there twice. Keep one."
+            return f"{path} appears twice. Keep one."
         if other is not None:
             return f"{other} and {path} have the same name. Rename one."
         seen[path.casefold()] = path

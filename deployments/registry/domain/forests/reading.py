@@ -81,7 +81,7 @@ def require_same_answers(
     )
     if difference:
         raise NotServable(
-            f"{difference}. Nothing is served that answers otherwise: convert the model to ONNX "
+            f"{difference}. Slipway serves no model whose answers differ. Convert the model to ONNX "
             "(onnxmltools), or train it without the setting that differs."
         )
     return comparison.keep_sample(rows, expected, tolerance=tolerance, library=name)

@@ -95,7 +95,7 @@ class _Draft:
                 "characters, letters, digits and any of . _ - / @ %."
             )
         if name.lower() in {other.lower() for other in self.metrics}:
-            raise InvalidValue(f"'{name}' is there twice. Case does not count.")
+            raise InvalidValue(f"'{name}' appears twice. Case does not count.")
         self.metrics[name] = (
             _accuracy(value) if name.lower() == "accuracy" else _number(name, value)
         )

@@ -170,7 +170,7 @@ def _warm_up(signature: Signature, spec: Tuning) -> Iterator[Problem]:
             )
     if warm_up.data == "random" and any(item.dtype == "STRING" for item in signature.inputs):
         yield Problem(
-            "Triton makes no random text.",
+            "Triton cannot generate random text.",
             "Set the warm-up data to zeros.",
             setting="triton.warm_up.data",
         )
@@ -194,19 +194,19 @@ def _traps(signature: Signature, spec: Tuning) -> Iterator[tuple[bool, str, str]
     )
     yield (
         bool(queue.timeout_us) and queue.timeout_us <= spec.batching.max_queue_delay_us,
-        f"A lone request waits {spec.batching.max_queue_delay_us} µs for a batch and times out after "
+        f"A single request waits {spec.batching.max_queue_delay_us} µs for a batch and times out after "
         f"{queue.timeout_us} µs.",
         "Use a queue timeout above the queue delay.",
     )
     yield (
         triton.instances.kind == "cpu",
-        "Instances run on the CPU, and the pod still holds its GPU.",
+        "Instances run on the CPU, but the pod still holds its GPU.",
         "Use instances on the GPU.",
     )
     yield (
         bool(triton.instances.is_rate_limited and spec.instances_per_gpu == 1)
         and not getattr(spec, "additional_models", ()),
-        "A single instance shares its resources with nobody, so the rate limiter changes nothing.",
+        "A single instance does not share its resources, so the rate limiter changes nothing.",
         "Use several instances, or leave the rate limiter empty.",
     )
     shaped = triton_values.pairs_of(triton.warm_up.shapes)

@@ -82,27 +82,27 @@ def additions(config: Any, signature: Signature) -> Iterator[Problem]:
     if group is None or group.kind == schema.group_kind("KIND_AUTO"):
         yield Problem(
             "instance_group states no kind: Triton would fall back to the CPU without a GPU.",
-            "KIND_GPU is written.",
+            "KIND_GPU is used.",
             is_blocking=False,
         )
     if signature.is_batched and not config.max_batch_size and not config.input:
         yield Problem(
             "max_batch_size is missing.",
-            f"That of the version, {signature.max_batch_size}, is written.",
+            f"The version's value, {signature.max_batch_size}, is used.",
             is_blocking=False,
         )
     for accelerator in config.optimization.execution_accelerators.gpu_execution_accelerator:
         if accelerator.name == "tensorrt" and "trt_engine_cache_path" not in accelerator.parameters:
             yield Problem(
                 "Without a cache TensorRT builds its engines again at every start.",
-                "A cache on the pod's volume is written.",
+                "A cache on the pod's volume is added.",
                 is_blocking=False,
             )
     for state in config.sequence_batching.state:
         if not state.initial_state:
             yield Problem(
                 f"{state.input_name} has no initial state: Triton would pass uninitialised memory.",
-                "Zeros are written.",
+                "Zeros are used.",
                 is_blocking=False,
             )
 
@@ -175,7 +175,7 @@ def _dims(stated: list[int], real: list[int], name: str, max_batch_size: int) ->
         )
     if _fits(stated, real):
         return Problem(
-            f"The model takes dims {real} for {name}; these are written.", is_blocking=False
+            f"The model takes dims {real} for {name}; these are used.", is_blocking=False
         )
     return Problem(f"The dims of {name} are {real} in the model's file.", f"Use dims: {real}.")
 

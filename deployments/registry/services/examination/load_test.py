@@ -155,7 +155,7 @@ def _check_answer(
             raise refused(
                 checklist,
                 STEP,
-                f"Triton loads the model, but answers otherwise than {sample.library}: {difference}. Convert the model "
+                f"Triton loads the model, but its answers differ from {sample.library}: {difference}. Convert the model "
                 "to ONNX, or train it without the setting that differs.",
             )
     scored = (
@@ -172,8 +172,8 @@ def _check_answer(
     rest = f" and {more:,} more" if more > 0 else ""
     checklist.warned(
         STEP,
-        f"{result.describe()}{scored}. It answers otherwise than it declares: {described}{rest}. Clients get what it "
-        "answers.",
+        f"{result.describe()}{scored}. Its answers differ from its signature: {described}{rest}. Clients get "
+        "these answers.",
     )
 
 

@@ -13,7 +13,7 @@ ClaimProduct = Annotated[
     str,
     setting(
         "Product of claimed GPUs",
-        "As the DRA driver names it, for example NVIDIA A100-SXM4-80GB. Empty: any of the instance type.",
+        "Name in the DRA driver, for example NVIDIA A100-SXM4-80GB. Leave empty for any.",
         pattern=r"([A-Za-z0-9][-A-Za-z0-9 ._/+]{0,78}[A-Za-z0-9])?",
         max_length=80,
         fix="Enter the productName of a ResourceSlice, for example NVIDIA L4, or leave it empty.",
@@ -23,7 +23,7 @@ ClaimMemory = Annotated[
     int,
     setting(
         "Min memory of claimed GPUs",
-        "Only GPUs or slices with at least this much. Not set: any.",
+        "Only GPUs or slices with at least this much. Leave empty for any.",
         unit="GiB",
         ge=0,
         le=1024,

@@ -72,7 +72,7 @@ def test_someone_else_confirms_nothing_and_gets_no_account(
     answer = confirm(client, server, "00u2")
 
     assert answer.status_code == 403
-    assert "as someone else than ana" in page(answer).text
+    assert "as someone other than ana" in page(answer).text
     assert step_up.time_of(client.session) is None
     assert not User.objects.filter(username="ben").exists()
 
