@@ -548,8 +548,8 @@ class Change(Answer):
     deployment_id: int
     environment: str
     access: str
-    """who gets answers at the address afterwards: open (everyone who reaches the gateway) or
-    keys (callers with a key); empty for a change that brings no revision
+    """who can call the address afterwards: open (anyone who reaches the gateway) or keys
+    (callers with a key); empty for a change that brings no revision
     """
     opens_address: bool
     """whether callers without a key get answers that they did not get before"""
