@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from portal.management import client_answers
+
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _PACKAGES = ("portal", "deployments", "fleet", "client/src")
 _LONG_FILE = 400
@@ -26,7 +28,7 @@ def main() -> None:
 def _sources() -> Iterator[Path]:
     for package in _PACKAGES:
         for path in (_REPOSITORY / package).rglob("*.py"):
-            if "migrations" not in path.parts:
+            if "migrations" not in path.parts and path != client_answers.ANSWERS:
                 yield path
 
 
