@@ -125,7 +125,7 @@ class DeclareForm(ServiceForm):
         required=False,
         max_length=10,
         label="Compute capability",
-        help_text="Of the GPU that the TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
+        help_text="GPU that the TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
     )
 
     def clean_inputs(self) -> list[dict[str, Any]]:
