@@ -23,7 +23,7 @@ from portal.ui.service_form import ServiceForm
 
 # Only for external weights: for an uploaded file they are read from it.
 REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length")
-BATCHING_CHOICES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
+BATCHING_CHOICES = (("", "Not declared"), ("yes", "Yes"), ("no", "No"))
 
 
 class MetadataForm(ServiceForm):
@@ -219,7 +219,7 @@ class ReferenceForm(MetadataForm):
     dtype = forms.ChoiceField(
         required=False,
         label="Weight precision",
-        choices=[("", "not set"), *((name, name) for name in BITS)],
+        choices=[("", "Not set"), *((name, name) for name in BITS)],
     )
     context_length = forms.CharField(
         required=False,
