@@ -41,7 +41,7 @@ class ConnectForm(forms.Form):
         label="Identifier",
         max_length=255,
         strip=False,
-        help_text="As shown to the person on the sign-in page.",
+        help_text="The identifier that the sign-in page shows the person.",
     )
 
     def __init__(self, data: object = None) -> None:

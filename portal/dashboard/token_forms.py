@@ -32,10 +32,10 @@ class Rotation(TypedDict):
 
 
 OVERLAP_CHOICES: Final = (
-    (0, "end old now"),
-    (1, "keep old 1 hour"),
-    (24, "keep old 1 day"),
-    (168, "keep old 7 days"),
+    (0, "End the old token now"),
+    (1, "Keep the old token 1 hour"),
+    (24, "Keep the old token 1 day"),
+    (168, "Keep the old token 7 days"),
 )
 
 

@@ -14,7 +14,7 @@ from deployments.plans.domain import descriptions
 from deployments.states import Environment
 from portal.accounts.models import Team
 
-_ALL = ("", "all teams")
+_ALL = ("", "All teams")
 
 
 class RuleForm(forms.Form):
@@ -66,9 +66,9 @@ class RuleForm(forms.Form):
     role = forms.ChoiceField(
         label="Approvers",
         choices=[
-            (RequiredRole.LEAD.value, "team leads and platform admins"),
-            (RequiredRole.ADMIN.value, "platform admins only"),
-            (RequiredRole.NAMED.value, "only the people named below"),
+            (RequiredRole.LEAD.value, "Team leads and platform admins"),
+            (RequiredRole.ADMIN.value, "Platform admins only"),
+            (RequiredRole.NAMED.value, "Only the people named below"),
         ],
     )
     people = forms.CharField(

@@ -17,7 +17,7 @@ from deployments.states import Environment
 from portal.accounts.models import Team
 from portal.ui.service_form import ServiceForm
 
-_ALL = ("", "all teams")
+_ALL = ("", "All teams")
 
 
 class AttestationForm(ServiceForm):
@@ -48,8 +48,8 @@ class SignerForm(ServiceForm):
     team = forms.ChoiceField(required=False, label="Trusted for")
     kind = forms.ChoiceField(
         choices=[
-            (SignerKind.KEY.value, "a public key"),
-            (SignerKind.CERTIFICATE.value, "certificates of an authority"),
+            (SignerKind.KEY.value, "A public key"),
+            (SignerKind.CERTIFICATE.value, "Certificates of an authority"),
         ],
         label="Signs with",
     )

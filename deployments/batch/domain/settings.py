@@ -125,7 +125,7 @@ class BatchSettings(Definition):
         str,
         setting(
             "Consumer group",
-            "Of a Redis stream or a Kafka topic. Created if missing. Leave empty to use slipway.",
+            "Group of the Redis stream or Kafka topic. Created if missing. Leave empty to use slipway.",
             pattern=r"[-A-Za-z0-9._]{0,200}",
             max_length=200,
             fix="Use letters, digits, dots, dashes and underscores.",

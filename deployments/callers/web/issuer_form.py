@@ -56,7 +56,7 @@ class IssuerForm(ServiceForm):
         super().__init__(*args, **kwargs)
         named = [(str(row.id), row.name) for row in clusters]
         field = cast("forms.ChoiceField", self.fields["cluster"])
-        field.choices = [("", "all clusters"), *named]
+        field.choices = [("", "All clusters"), *named]
 
     def clean_required(self) -> list[RequiredClaim]:
         values: dict[tuple[str, bool], list[str]] = {}

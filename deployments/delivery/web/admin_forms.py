@@ -16,8 +16,8 @@ class GitForm(forms.Form):
     method = forms.ChoiceField(
         label="Delivery",
         choices=[
-            ("direct", "direct: the portal applies changes"),
-            ("git", "through Git: Argo CD or Flux applies commits"),
+            ("direct", "Direct: the portal applies changes"),
+            ("git", "Through Git: Argo CD or Flux applies commits"),
         ],
     )
     repository_url = forms.CharField(

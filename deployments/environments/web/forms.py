@@ -16,8 +16,8 @@ from fleet.clusters.selectors import clusters
 from portal.ui.service_form import ServiceForm
 
 _ROLES = (
-    (ApproverGroup.LEAD.value, "team leads and platform admins"),
-    (ApproverGroup.ADMIN.value, "platform admins only"),
+    (ApproverGroup.LEAD.value, "Team leads and platform admins"),
+    (ApproverGroup.ADMIN.value, "Platform admins only"),
 )
 
 
@@ -64,7 +64,7 @@ class EnvironmentForm(ServiceForm):
         super().__init__(*args, **options)
         sources = environment_rules.sources_of(environment)
         if sources:
-            choices = [("", "not required"), *((source.value, source.value) for source in sources)]
+            choices = [("", "Not required"), *((source.value, source.value) for source in sources)]
             cast("forms.ChoiceField", self.fields["promoted_from"]).choices = choices
         else:
             del self.fields["promoted_from"]

@@ -19,7 +19,7 @@ class PodChoice(Definition):
         str,
         setting(
             "Instance type",
-            "Of the node that runs the test. Leave empty for any node.",
+            "Nodes of this type run the test. Leave empty for any node.",
             pattern=rf"({INSTANCE_TYPE})?",
             max_length=40,
             fix="Enter an instance type of the cluster, for example g5.xlarge, or leave it empty.",

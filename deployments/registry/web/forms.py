@@ -23,7 +23,7 @@ from portal.ui.service_form import ServiceForm
 
 # Only for external weights: for an uploaded file they are read from it.
 REFERENCE_KEYS = ("parameters_millions", "dtype", "context_length")
-BATCHING_CHOICES = (("", "not declared"), ("yes", "yes"), ("no", "no"))
+BATCHING_CHOICES = (("", "Not declared"), ("yes", "Yes"), ("no", "No"))
 
 
 class MetadataForm(ServiceForm):
@@ -125,7 +125,7 @@ class DeclareForm(ServiceForm):
         required=False,
         max_length=10,
         label="Compute capability",
-        help_text="Of the GPU that the TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
+        help_text="GPU that the TensorRT plan was built for: 7.5 for T4, 8.6 for A10G, 8.9 for L4.",
     )
 
     def clean_inputs(self) -> list[dict[str, Any]]:
@@ -219,7 +219,7 @@ class ReferenceForm(MetadataForm):
     dtype = forms.ChoiceField(
         required=False,
         label="Weight precision",
-        choices=[("", "not set"), *((name, name) for name in BITS)],
+        choices=[("", "Not set"), *((name, name) for name in BITS)],
     )
     context_length = forms.CharField(
         required=False,

@@ -144,7 +144,7 @@ class Placement(Definition):
         AfterValidator(normalized_taints),
         setting(
             "Tolerated taints",
-            "Of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "
+            "Taints of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "
             "lists what teams may tolerate.",
             max_length=1000,
             fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",

@@ -75,13 +75,15 @@ class OfficeHours(Definition):
             fix="Use an IANA name, for example Europe/Berlin.",
         ),
     ] = "UTC"
-    start: Annotated[str, setting("From", "As hh:mm.", placeholder="07:00", **_CLOCK)] = "07:00"
-    end: Annotated[str, setting("To", "As hh:mm.", placeholder="20:00", **_CLOCK)] = "20:00"
+    start: Annotated[str, setting("From", "Time as hh:mm.", placeholder="07:00", **_CLOCK)] = (
+        "07:00"
+    )
+    end: Annotated[str, setting("To", "Time as hh:mm.", placeholder="20:00", **_CLOCK)] = "20:00"
     days: Annotated[
         str,
         setting(
             "Days",
-            "As in cron: 1-5 is Monday to Friday, 0 is Sunday.",
+            "Days as in cron: 1-5 is Monday to Friday, 0 is Sunday.",
             pattern=r"[0-7](-[0-7])?(,[0-7](-[0-7])?)*|\*",
             max_length=20,
             fix="Use 1-5, or 0-6, or *.",

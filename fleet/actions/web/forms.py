@@ -98,7 +98,7 @@ class PoolForm(CommentForm):
     )
     consolidation = forms.ChoiceField(
         choices=[(name, name) for name in POLICIES],
-        help_text="Whether nodes that are not empty may be replaced by fewer or cheaper ones. Balanced (Karpenter "
+        help_text="Decides if nodes that are not empty may be replaced by fewer or cheaper ones. Balanced (Karpenter "
         "1.14) does so when the savings outweigh the disruption.",
     )
     consolidate_after = forms.CharField(
