@@ -365,7 +365,7 @@ def test_the_ledger_and_its_sums() -> None:
     assert month.cost_micros == 3 * 754_500 - 83_833
     assert month.gpu_milliseconds == 3 * 2_700_000 - 300_000
     for sums in (LedgerDay, LedgerTeamDay, LedgerFourHours):
-        total = sum(row.cost_micros for row in sums.objects.all())  # type: ignore[attr-defined]
+        total = sum(row.cost_micros for row in sums.objects.all())
         assert total == sum(int(row.cost_amount * 1_000_000) for row in LedgerRow.objects.all())
     assert LedgerFourHours.objects.filter(is_demo=True).get().team_slug == "nlp"
 
