@@ -39,15 +39,24 @@ def audit_syslog_is_an_address(
 
 
 @register(Tags.database)
-def replaced_migrations_were_all_applied(
+def database_is_of_a_release(
     app_configs: Sequence[Any] | None, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     """`migrate` runs it before it begins."""
     from portal.core.schema import history  # noqa: PLC0415  only `migrate` needs it
 
     files = history.read_files() if databases else {}
-    return [
-        Error(f"{half.problem[0].upper()}{half.problem[1:]}.", hint=half.fix, id="slipway.E003")
+    unreleased = [
+        f"{app}.{name}"
         for alias in databases or ()
-        for half in history.half_replaced(files, history.read_recorded(connections[alias]))
+        for app, name in history.unreleased(files, history.read_recorded(connections[alias]))
+    ]
+    if not unreleased:
+        return []
+    return [
+        Error(
+            f"The database was made between two releases: it has {unreleased[0]}, which no release has.",
+            hint="Migrate a database of the release before, or begin with an empty one.",
+            id="slipway.E003",
+        )
     ]

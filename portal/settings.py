@@ -99,7 +99,9 @@ DATABASES = {"default": env.database("SLIPWAY_DATABASE_URL")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "accounts.User"
 # Argon2id costs an attacker memory, and a sign-in a fraction of the processor time of PBKDF2.
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+# Hashed anew at the next sign-in: passwords that 0.2.0 stored.
+_OLDER_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher", *_OLDER_HASHERS]
 AUTH_PASSWORD_VALIDATORS = password_rules.validators(
     words=env.names("SLIPWAY_PASSWORD_WORDS"),
     looks_up_stolen=env.flag("SLIPWAY_BREACHED_PASSWORDS", default=False),

@@ -1,4 +1,4 @@
-"""All tables of the app, as they were when the migrations before the first release were replaced (ADR 95)."""
+"""All tables of the app. A new database begins here, one of 0.2.0 with the migrations that it replaces (ADR 95)."""
 
 import django.contrib.postgres.search
 import django.db.models.deletion
@@ -13,23 +13,10 @@ class Migration(migrations.Migration):
 
     replaces = [
         ('deployments', '0001_initial'),
-        ('deployments', '0003_limits_of_caller_keys'),
-        ('deployments', '0004_health'),
-        ('deployments', '0005_load_tests_on_clusters'),
-        ('deployments', '0006_baseline'),
-        ('deployments', '0007_targets'),
-        ('deployments', '0008_alerts'),
-        ('deployments', '0009_traces'),
-        ('deployments', '0010_environments'),
-        ('deployments', '0011_attestations'),
-        ('deployments', '0013_rules_for_open_addresses'),
-        ('deployments', '0014_batch_jobs'),
-        ('deployments', '0016_gpu_names'),
-        ('deployments', '0017_batch_uploads'),
-        ('deployments', '0018_caller_tokens_and_limits'),
-        ('deployments', '0020_queue_jobs'),
-        ('deployments', '0022_token_issuers'),
-        ('deployments', '0024_keyless_signatures'),
+        ('deployments', '0002_version_former'),
+        ('deployments', '0003_upgrade_from_0_2_0'),
+        ('deployments', '0004_rows_of_0_2_0'),
+        ('deployments', '0005_end_of_0_2_0'),
     ]
 
     dependencies = [

@@ -26,6 +26,5 @@ def drop(apps, schema_editor):
 
 class Migration(migrations.Migration):
     initial = True
-    replaces = [("deployments", "0002_search_indexes")]
     dependencies = [("deployments", "0001_schema")]
     operations = [migrations.RunPython(create, drop)]

@@ -1,4 +1,4 @@
-"""All tables of the app, as they were when the migrations before the first release were replaced (ADR 95)."""
+"""All tables of the app. A new database begins here, one of 0.2.0 with the migrations that it replaces (ADR 95)."""
 
 import django.db.models.deletion
 import django.db.models.fields.json
@@ -13,24 +13,7 @@ class Migration(migrations.Migration):
 
     replaces = [
         ('fleet', '0001_initial'),
-        ('fleet', '0003_workload_metrics_path'),
-        ('fleet', '0004_ledger_days'),
-        ('fleet', '0006_callers'),
-        ('fleet', '0007_running_day_and_days_by_day'),
-        ('fleet', '0008_node_health'),
-        ('fleet', '0009_ledger_months'),
-        ('fleet', '0010_aborted_requests'),
-        ('fleet', '0011_fleet_actions'),
-        ('fleet', '0012_office_hours'),
-        ('fleet', '0013_energy'),
-        ('fleet', '0015_pod_instance_types'),
-        ('fleet', '0016_workload_ends_at_and_xids'),
-        ('fleet', '0017_neuron'),
-        ('fleet', '0019_index_of_a_deployments_rows'),
-        ('fleet', '0021_claimed_devices'),
-        ('fleet', '0022_sums_of_hours'),
-        ('fleet', '0023_device_taints'),
-        ('fleet', '0024_scrape_readings'),
+        ('fleet', '0003_upgrade_from_0_2_0'),
     ]
 
     dependencies = [

@@ -53,7 +53,7 @@ def _keys(time, labels):
     return [time, "cluster_name", "team_slug", "is_idle", "is_demo", *labels]
 
 
-def _postgresql(table, time, labels):
+def _postgresql(table, time, labels, rows="new_rows"):
     keys = _keys(time, labels)
     expressions = [
         TIMES_IN_POSTGRESQL[time],
@@ -65,14 +65,14 @@ def _postgresql(table, time, labels):
     return f"""
     INSERT INTO {table} AS kept ({", ".join(keys)}, gpu_milliseconds, cost_micros)
     SELECT {", ".join(expressions)}, sum(gpu_milliseconds), sum((cost_amount * 1000000)::bigint)
-    FROM new_rows GROUP BY {numbers} ORDER BY {numbers}
+    FROM {rows} GROUP BY {numbers} ORDER BY {numbers}
     ON CONFLICT ({", ".join(keys)}) DO UPDATE
     SET gpu_milliseconds = kept.gpu_milliseconds + excluded.gpu_milliseconds,
         cost_micros = kept.cost_micros + excluded.cost_micros;
     """
 
 
-def _sqlite(table, time, labels):
+def _sqlite(table, time, labels, rows=""):
     keys = ", ".join(_keys(time, labels))
     expressions = [
         TIMES_IN_SQLITE[time],
@@ -83,14 +83,27 @@ def _sqlite(table, time, labels):
     return f"""
     INSERT INTO {table} ({keys}, gpu_milliseconds, cost_micros)
     SELECT {", ".join(expressions)}, NEW.gpu_milliseconds, cast(round(NEW.cost_amount * 1000000) AS integer)
-    WHERE true
+    {rows} WHERE true
     ON CONFLICT ({keys}) DO UPDATE
     SET gpu_milliseconds = gpu_milliseconds + excluded.gpu_milliseconds,
         cost_micros = cost_micros + excluded.cost_micros;
     """
 
 
+def sum_up(vendor, table, time, labels):
+    """Return the statement that adds all rows of the ledger to the sums."""
+    if vendor == "postgresql":
+        return _postgresql(table, time, labels, "fleet_ledgerrow")
+    return _sqlite(table, time, labels, "FROM fleet_ledgerrow AS NEW")
+
+
 def create(apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(FINAL, params=None)
+    create_sums(apps, schema_editor)
+
+
+def create_sums(apps, schema_editor):
     if schema_editor.connection.vendor != "postgresql":
         for name, sums in SUMS.items():
             body = "".join(_sqlite(*one) for one in sums)
@@ -99,7 +112,6 @@ def create(apps, schema_editor):
                 params=None,
             )
         return
-    schema_editor.execute(FINAL, params=None)
     for name, sums in SUMS.items():
         body = "".join(_postgresql(*one) for one in sums)
         schema_editor.execute(
@@ -116,21 +128,25 @@ def create(apps, schema_editor):
 
 
 def drop(apps, schema_editor):
+    drop_sums(apps, schema_editor)
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(NOT_FINAL, params=None)
+
+
+def drop_sums(apps, schema_editor):
     is_postgresql = schema_editor.connection.vendor == "postgresql"
     for name in SUMS:
         on = " ON fleet_ledgerrow" if is_postgresql else ""
         schema_editor.execute(f"DROP TRIGGER ledger_rows_add_to_{name}{on}", params=None)
         if is_postgresql:
             schema_editor.execute(f"DROP FUNCTION slipway_add_to_ledger_{name}()", params=None)
-    if is_postgresql:
-        schema_editor.execute(NOT_FINAL, params=None)
 
 
 class Migration(migrations.Migration):
     initial = True
     replaces = [
         ("fleet", "0002_sealed_rows_refuse_changes"),
-        ("fleet", "0005_ledger_rows_add_to_days"),
+        ("fleet", "0004_sums_of_the_ledger"),
     ]
     dependencies = [("fleet", "0001_schema")]
     operations = [migrations.RunPython(create, drop)]

@@ -44,7 +44,7 @@ def migrate(record: Path) -> None:
     digests = {f"{app}.{name}": _digest_of(migration) for (app, name), migration in files.items()}
     recorded = json.loads(record.read_text()) if record.is_file() else {}
     applied = migration_history.add_replacing(files, migration_history.read_recorded(connection))
-    names = [f"{app}.{name}" for app, name in applied - migration_history.replaced(files)]
+    names = [f"{app}.{name}" for app, name in applied]
     if any(name not in digests or digests[name] != recorded.get(name) for name in names):
         sys.exit(
             "The data in var/ was created by an older Slipway. Run make demo-reset, then make demo."

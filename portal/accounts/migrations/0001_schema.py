@@ -1,4 +1,4 @@
-"""All tables of the app, as they were when the migrations before the first release were replaced (ADR 95)."""
+"""All tables of the app. A new database begins here, one of 0.2.0 with the migrations that it replaces (ADR 95)."""
 
 import django.contrib.auth.validators
 import django.core.validators
@@ -18,8 +18,7 @@ class Migration(migrations.Migration):
 
     replaces = [
         ('accounts', '0001_initial'),
-        ('accounts', '0002_provisioning'),
-        ('accounts', '0003_passkeys'),
+        ('accounts', '0002_upgrade_from_0_2_0'),
     ]
 
     dependencies = [

@@ -1,42 +1,21 @@
-"""Migrations that others replaced, and whose files are gone. Databases still have them on record."""
+"""Migrations that fresh ones replace, and the databases that have them on record."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
 from django.apps import apps
+from django.db import transaction
 from django.db.migrations import Migration
+from django.db.migrations.recorder import MigrationRecorder
 
 # Of the app and of the migration.
 Name = tuple[str, str]
 Files = Mapping[Name, type[Migration]]
-
-
-@dataclass(frozen=True, slots=True)
-class HalfReplaced:
-    """Some of what `replacing` replaces was applied: Django would neither apply the rest nor say so."""
-
-    replacing: str
-    applied: int
-    replaced: int
-    first_missing: str
-
-    @property
-    def problem(self) -> str:
-        return (
-            f"the database has {self.applied} of the {self.replaced} migrations that {self.replacing} replaces, "
-            f"not {self.first_missing}"
-        )
-
-    @property
-    def fix(self) -> str:
-        name = self.first_missing.partition(".")[2]
-        return f"Run `manage.py migrate` with the version before this one, which has {name}.py, then with this one."
 
 
 def read_files() -> dict[Name, type[Migration]]:
@@ -47,7 +26,8 @@ def read_files() -> dict[Name, type[Migration]]:
         if find_spec(package) is None:
             continue
         for file in iter_modules(import_module(package).__path__):
-            found[app.label, file.name] = import_module(f"{package}.{file.name}").Migration
+            if not file.ispkg:
+                found[app.label, file.name] = import_module(f"{package}.{file.name}").Migration
     return found
 
 
@@ -68,21 +48,23 @@ def add_replacing(files: Files, recorded: Collection[Name]) -> set[Name]:
     return {*recorded, *replacing}
 
 
-def replaced(files: Files) -> set[Name]:
-    """Return the replaced migrations whose files are gone."""
-    return {old for one in files.values() for old in one.replaces if old not in files}
+def unreleased(files: Files, recorded: Collection[Name]) -> list[Name]:
+    """Return recorded migrations that no release has, of a database that lacks what replaces them."""
+    half = {app for (app, name), one in files.items() if one.replaces} - {
+        app for (app, name), one in files.items() if one.replaces and (app, name) in recorded
+    }
+    return sorted((app, name) for app, name in recorded if app in half and (app, name) not in files)
 
 
-def half_replaced(files: Files, recorded: Collection[Name]) -> list[HalfReplaced]:
-    gone = replaced(files)
-    unfinished = []
-    for (app, name), migration in sorted(files.items()):
-        old = [one for one in migration.replaces if one in gone]
-        missing = [one for one in old if one not in recorded]
-        if missing and len(missing) < len(old):
-            unfinished.append(
-                HalfReplaced(
-                    f"{app}.{name}", len(old) - len(missing), len(old), ".".join(missing[0])
-                )
-            )
-    return unfinished
+def record_replaced(connection: Any) -> None:
+    """Put on record what a recorded migration replaces: where it was applied, so was all of that. What replaces
+    others may replace further ones since it was applied.
+    """
+    files, recorded = read_files(), read_recorded(connection)
+    missing = {
+        old for name in recorded & set(files) for old in files[name].replaces if old not in recorded
+    }
+    recorder = MigrationRecorder(connection)
+    with transaction.atomic(using=connection.alias):
+        for app, name in sorted(missing):
+            recorder.record_applied(app, name)

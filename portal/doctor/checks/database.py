@@ -77,10 +77,6 @@ def encryption() -> Iterator[Line]:
 def migrations() -> Iterator[Line]:
     files = migration_history.read_files()
     recorded = migration_history.read_recorded(connection)
-    half = migration_history.half_replaced(files, recorded)
-    if half:
-        yield from (failed("Migrations", one.problem, one.fix) for one in half)
-        return
     pending = _pending()
     if pending:
         yield failed(
@@ -89,7 +85,7 @@ def migrations() -> Iterator[Line]:
             "Run `manage.py migrate` as the owner of the tables, with the image that runs.",
         )
         return
-    unknown = sorted(recorded - set(files) - migration_history.replaced(files))
+    unknown = sorted(recorded - set(files))
     if unknown:
         app, name = unknown[-1]
         yield note(

@@ -1,4 +1,4 @@
-"""All tables of the app, as they were when the migrations before the first release were replaced (ADR 95)."""
+"""All tables of the app. A new database begins here, one of 0.2.0 with the migrations that it replaces (ADR 95)."""
 
 import django.db.models.deletion
 from django.conf import settings
@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     replaces = [
         ('notifications', '0001_initial'),
-        ('notifications', '0002_notices_without_a_team'),
+        ('notifications', '0002_upgrade_from_0_2_0'),
     ]
 
     dependencies = [

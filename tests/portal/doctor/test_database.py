@@ -113,20 +113,6 @@ def test_a_migration_that_is_missing_and_one_of_a_newer_image(doctor: Doctor) ->
     assert line.detail == "1 not applied, the first is portal_api.0001_initial"
 
 
-def test_a_database_that_stopped_half_way_through_replaced_migrations(doctor: Doctor) -> None:
-    MigrationRecorder(connection).record_unapplied("accounts", "0003_passkeys")
-
-    line = doctor("database")["Migrations"]
-
-    assert line.status is Status.FAILED
-    assert line.detail == (
-        "the database has 2 of the 3 migrations that accounts.0001_schema replaces, not accounts.0003_passkeys"
-    )
-    assert line.fix == (
-        "Run `manage.py migrate` with the version before this one, which has 0003_passkeys.py, then with this one."
-    )
-
-
 def test_a_clock_that_is_off(doctor: Doctor) -> None:
     with time_machine.travel(clock.now() + timedelta(seconds=90), tick=False):
         line = doctor("database")["Clock"]
