@@ -20,11 +20,11 @@ from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
     ServedRevision,
-    digest_of,
     to_yaml,
 )
 from deployments.manifests.domain.model_files import bucket_files
 from deployments.registry.domain.signatures import Signature, Tensor
+from deployments.spec.domain.digests import digest_of
 from deployments.spec.domain.engines import WITHOUT_QUEUE_METRICS
 from deployments.spec.domain.serving_spec import ServingSpec
 from tests.benchmarks.result import Result

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import dependent_objects
-from deployments.manifests.domain.metadata import ManifestContext, ServedRevision, pod_labels_of
+from deployments.manifests.domain import dependent_objects, pod_placement
+from deployments.manifests.domain.metadata import ManifestContext, ServedRevision
 from deployments.spec.domain import serving_spec
 from fleet.actions.domain.evidence import Evidence
 from fleet.actions.services import requests
@@ -37,7 +37,7 @@ def starting(
     metadata = {
         "name": "detector-r1-0",
         "namespace": context.namespace,
-        "labels": pod_labels_of(context, served),
+        "labels": pod_placement.pod_labels_of(context, served),
         "annotations": _DO_NOT_DISRUPT,
     }
     spec = {"nodeName": node.name, "containers": [{"name": "web", "image": "web"}]}

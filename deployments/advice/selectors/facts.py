@@ -26,9 +26,9 @@ from deployments.registry.selectors import starts
 from deployments.serving.selectors import synthetic_requests
 from deployments.sizing.domain.ranking import Advice, Choice, RejectionReason
 from deployments.sizing.selectors import measurements
+from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
-from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -179,10 +179,10 @@ def _advise(
     )
     # Another accelerator needs other settings than a smaller one of the same kind.
     gpus = gpu_offers.of_gpus(offered)
-    same_capacity = capacity.for_capacity(gpus, spec.placement.capacity)
+    same_placement = catalogue.offered(gpus, spec.placement)
     try:
         return gpu_advice.advise_version(
-            version=stable.version, cluster=cluster, load=load, shares=same_capacity
+            version=stable.version, cluster=cluster, load=load, shares=same_placement
         )
     except Rejected:
         return None  # A model of multi-model serving is gone: its memory is not known.
@@ -201,7 +201,7 @@ def _spot(offered: Sequence[GpuShare], spec: ServingSpec) -> SpotPrice | None:
 
     None if it is not known, or if the cluster has no spot nodes of the instance type and starts none.
     """
-    placement = spec.placement.replace(capacity=capacity_types.SPOT)
+    placement = spec.placement.on(capacity_types.SPOT)
     share = cost.find_gpu_share(offered, spec.replace(placement=placement))
     if share is None or share.usd_per_hour_amount is None:
         return None

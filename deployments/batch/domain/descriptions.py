@@ -7,6 +7,7 @@ from typing import Final
 from deployments.approvals.domain.requirement import Requirement
 from deployments.approvals.domain.rules import DEFAULT, Progress
 from deployments.batch.domain.settings import BatchSettings
+from deployments.spec.domain.placement import catalogue
 from portal.core.definitions.counts import counted
 
 _FOUR_EYES: Final = Requirement(
@@ -21,7 +22,7 @@ def title(*, version: str, name: str) -> str:
 
 
 def details(settings: BatchSettings, *, rows: int | None) -> tuple[str, ...]:
-    parts = (counted(settings.workers, "worker"), f"{_nodes(settings)} {settings.instance_type}")
+    parts = (counted(settings.workers, "worker"), _nodes(settings))
     return parts if rows is None else (counted(rows, "row"), *parts)
 
 
@@ -29,15 +30,15 @@ def consequence(settings: BatchSettings, *, is_queue: bool = False) -> str:
     workers = counted(settings.workers, "worker")
     if is_queue:
         return (
-            f"Up to {workers} on {_nodes(settings)} {settings.instance_type} nodes, while messages wait, for "
+            f"Up to {workers} on {_nodes(settings)} nodes, while messages wait, for "
             f"{settings.hours:,} h."
         )
     starts = "starts" if settings.workers == 1 else "start"
     return (
-        f"{workers} {starts} on {_nodes(settings)} {settings.instance_type} nodes and score all rows, for at most "
+        f"{workers} {starts} on {_nodes(settings)} nodes and score all rows, for at most "
         f"{settings.hours} h."
     )
 
 
 def _nodes(settings: BatchSettings) -> str:
-    return "any" if settings.capacity == "any" else settings.capacity
+    return catalogue.qualify(settings.placement, settings.instance_type)

@@ -8,9 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from deployments.access.domain import catalogue
-from deployments.batch.domain import claims, program, worker_store
+from deployments.batch.domain import program, worker_store
 from deployments.batch.domain.settings import BatchSettings
-from deployments.manifests.domain import namespace, network, pod_template, triton_args
+from deployments.manifests.domain import (
+    namespace,
+    network,
+    pod_placement,
+    pod_template,
+    triton_args,
+)
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     WORKLOAD_LABEL,
@@ -18,12 +24,13 @@ from deployments.manifests.domain.metadata import (
     ManifestContext,
     ServedRevision,
     account_of,
-    queue_labels,
-    resources_of,
 )
 from deployments.manifests.domain.model_files import download
 from deployments.spec.domain.engines import TRITON
-from deployments.spec.domain.serving_spec import Network, Placement, ServingSpec
+from deployments.spec.domain.placement import catalogue as placements
+from deployments.spec.domain.placement.pod_parts import PodContext
+from deployments.spec.domain.serving_spec import Network, ServingSpec
+from fleet.clusters.domain.provisioner import NOT_PROBED
 
 API_VERSION: Final = "batch/v1"
 KIND: Final = "Job"
@@ -54,16 +61,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
         gpu_resource=settings.gpu_resource,
         cpu=settings.cpu,
         memory=settings.memory,
-        # Each worker starts where a node is free: none waits for another zone.
-        placement=Placement(
-            capacity=settings.capacity,
-            spread_zones=False,
-            queue=settings.queue,
-            device_claims=settings.device_claims,
-            claim_product=settings.claim_product,
-            claim_memory_gib=settings.claim_memory_gib,
-            claim_tolerations=settings.claim_tolerations,
-        ),
+        placement=settings.placement,
         network=Network(access=catalogue.UNCHECKED.name),
     )
 
@@ -112,11 +110,10 @@ def job(
         "metadata": {
             "name": name,
             "namespace": context.namespace,
-            "labels": {**labels, **queue_labels(served)},
+            "labels": {**labels, **pod_placement.workload_labels_of(context, served)},
         },
         "spec": {
-            # Kueue starts it when its quota admits all of its workers.
-            **({"suspend": True} if settings.queue else {}),
+            **suspension(context, served),
             "completionMode": "Indexed",
             "completions": workers,
             "parallelism": workers,
@@ -125,10 +122,7 @@ def job(
             "activeDeadlineSeconds": settings.hours * 3600,
             "ttlSecondsAfterFinished": TTL_SECONDS,
             "template": {
-                "metadata": {
-                    "labels": {**labels, **claims.pod_labels(served)},
-                    "annotations": {"slipway.dev/version": served.version_label},
-                },
+                "metadata": pod_metadata(context, served, labels),
                 "spec": pod(context, served, name=name, text=program.TEXT, plan=plan),
             },
         },
@@ -143,6 +137,40 @@ def labels_of(context: ManifestContext, name: str) -> dict[str, str]:
         # Its GPUs and cost are the team's.
         WORKLOAD_LABEL: name,
     }
+
+
+def pod_metadata(
+    context: ManifestContext, served: ServedRevision, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the metadata of a worker's pod. `labels` are those of its Job."""
+    parts = pod_placement.parts_of(context, served)
+    return {
+        "labels": {**labels, **parts.labels},
+        "annotations": {"slipway.dev/version": served.version_label, **parts.annotations},
+    }
+
+
+def suspension(context: ManifestContext, served: ServedRevision) -> dict[str, bool]:
+    """Return the field of a Job that waits until its placement lets it start. Empty if it starts at once."""
+    return {"suspend": True} if pod_placement.parts_of(context, served).suspends_job else {}
+
+
+def dependent_objects(
+    context: ManifestContext, served: ServedRevision, labels: Mapping[str, str]
+) -> list[Manifest]:
+    """Return the objects that the placement of the workers needs, such as a template of claims."""
+    meta = {"namespace": context.namespace, "labels": dict(labels)}
+    return [
+        pod_placement.manifest_of(one, {"name": one.name, **meta})
+        for one in pod_placement.parts_of(context, served).objects
+    ]
+
+
+def dependent_kinds(settings: BatchSettings) -> list[tuple[str, str]]:
+    """List API version and kind of the dependent objects, for their removal."""
+    nameless = PodContext(NOT_PROBED, "", {})
+    objects = placements.write(spec_of(settings), nameless).objects
+    return sorted({(one.api_version, one.kind) for one in objects})
 
 
 def failure_rules() -> list[dict[str, Any]]:
@@ -178,7 +206,7 @@ def pod(
         "args": [_MESSAGE_PATH, *triton_args.command(), *triton_args.settings_of(served)],
         "env": [{"name": PLAN, "value": json.dumps(plan)}, home, *env],
         "envFrom": [{"secretRef": {"name": name}}],
-        "resources": resources_of(served.spec),
+        "resources": pod_placement.resources_of(context, served),
         "securityContext": pod_template.security(is_read_only=True),
         "terminationMessagePath": _MESSAGE_PATH,
         "volumeMounts": [download.server_mount(served), shm_mount, scratch_mount],
@@ -188,7 +216,7 @@ def pod(
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         **pod_template.sealed(served.spec),
-        **pod_template.placement_of(context, served),
+        **pod_placement.fields_of(context, served),
         "initContainers": download.containers(context, served),
         "containers": [container],
         "volumes": [download.volume(served), shm_volume, scratch_volume],

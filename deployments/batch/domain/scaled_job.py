@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from deployments.batch.domain import claims, job, program
+from deployments.batch.domain import job, program
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources.interface import Queue
-from deployments.manifests.domain import network
+from deployments.manifests.domain import network, pod_placement
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     Manifest,
     ManifestContext,
     ServedRevision,
-    queue_labels,
 )
 
 API_VERSION: Final = "keda.sh/v1alpha1"
@@ -64,7 +63,7 @@ def objects_of(
     return [
         policy,
         *authentications,
-        *claims.templates(context, served, job.labels_of(context, name)),
+        *job.dependent_objects(context, served, job.labels_of(context, name)),
         _scaled_job(context, served, settings, triggers, pod, name=name),
     ]
 
@@ -80,10 +79,7 @@ def _scaled_job(
 ) -> Manifest:
     labels = job.labels_of(context, name)
     template = {
-        "metadata": {
-            "labels": {**labels, **claims.pod_labels(served)},
-            "annotations": {"slipway.dev/version": served.version_label},
-        },
+        "metadata": job.pod_metadata(context, served, labels),
         "spec": pod,
     }
     return {
@@ -93,11 +89,11 @@ def _scaled_job(
             "name": name,
             "namespace": context.namespace,
             # KEDA copies them to each Job, so that Kueue admits worker by worker.
-            "labels": {**labels, **queue_labels(served)},
+            "labels": {**labels, **pod_placement.workload_labels_of(context, served)},
         },
         "spec": {
             "jobTargetRef": {
-                **({"suspend": True} if settings.queue else {}),
+                **job.suspension(context, served),
                 "parallelism": 1,
                 "completions": 1,
                 "backoffLimit": job.BACKOFF_LIMIT,

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import model_validator
 
-from deployments.spec.domain.accelerators import claim_rules
-from deployments.spec.domain.accelerators.claim_settings import (
+from deployments.spec.domain.node_selection import INSTANCE_TYPE
+from deployments.spec.domain.placement import catalogue
+from deployments.spec.domain.placement.catalogue import Placement
+from deployments.spec.domain.placement.settings.capacity_type import CAPACITY_CHOICES, Capacity
+from deployments.spec.domain.placement.settings.gpus import (
     ClaimMemory,
     ClaimProduct,
     ClaimTolerations,
+    DeviceClaims,
 )
-from deployments.spec.domain.node_selection import INSTANCE_TYPE
 from deployments.spec.domain.pod_settings import Cpu, Memory
 from portal.core import definitions
-from portal.core.definitions import Definition, Rule, setting
+from portal.core.definitions import Definition, setting
 
 MAX_WORKERS: Final = 64
 # Of a job over files, and of one that drains a queue.
@@ -51,11 +53,11 @@ class BatchSettings(Definition):
         ),
     ] = "nvidia.com/gpu"
     capacity: Annotated[
-        Literal["on-demand", "spot", "any"],
+        Capacity,
         setting(
             "Nodes",
             "Spot is cheaper. A reclaimed worker continues at its last finished chunk.",
-            choices={"spot": "spot (can be reclaimed)", "any": "either"},
+            choices=CAPACITY_CHOICES,
         ),
     ] = "spot"
     workers: Annotated[
@@ -101,13 +103,7 @@ class BatchSettings(Definition):
     ] = 100
     cpu: Cpu = "2"
     memory: Memory = "8Gi"
-    device_claims: Annotated[
-        bool,
-        setting(
-            "Request GPUs by ResourceClaim",
-            "Where NVIDIA's DRA driver allocates the GPUs of nodes instead of the device plugin.",
-        ),
-    ] = False
+    device_claims: DeviceClaims = False
     claim_product: ClaimProduct = ""
     claim_memory_gib: ClaimMemory = 0
     claim_tolerations: ClaimTolerations = ""
@@ -187,8 +183,15 @@ class BatchSettings(Definition):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        definitions.check(_rules_of(self))
+        definitions.check(catalogue.pod_rules_of(self.placement, self.gpu_resource))
         return self
+
+    @property
+    def placement(self) -> Placement:
+        """The nodes that take the workers, by the settings that a placement of deployments has too."""
+        shared: dict[str, Any] = {name: getattr(self, name) for name in PLACEMENT_FIELDS}
+        # Each worker starts where a node is free: none waits for another zone.
+        return Placement(**{**shared, "spread_zones": False})
 
     @property
     def time_limit(self) -> timedelta:
@@ -198,13 +201,6 @@ class BatchSettings(Definition):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def _rules_of(settings: BatchSettings) -> Iterator[Rule]:
-    """Yield the rules of GPU claims, which are those of a deployment's placement."""
-    yield from claim_rules.rules_of_claims(
-        settings.gpu_resource,
-        is_on=settings.device_claims,
-        product=settings.claim_product,
-        memory_gib=settings.claim_memory_gib,
-        tolerations=settings.claim_tolerations,
-        queue=settings.queue,
-    )
+PLACEMENT_FIELDS: Final = tuple(
+    name for name in Placement.model_fields if name in BatchSettings.model_fields
+)

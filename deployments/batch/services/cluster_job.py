@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from deployments.batch.domain import claims, observation
 from deployments.batch.domain import job as objects_of
+from deployments.batch.domain import observation
 from deployments.batch.domain.observation import Observed
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import GRACE
@@ -95,23 +95,21 @@ def remove(job: BatchJob) -> None:
             namespace=job.team.slug,
             name=name_of(job),
         )
-    remove_templates(job)
+    remove_dependent_objects(job)
 
 
-def remove_templates(job: BatchJob) -> None:
-    """Remove the templates of claims, once no pod is to be created from them."""
-    pods = BatchSettings.from_json(job.pods)
-    if not pods.device_claims:
-        return
+def remove_dependent_objects(job: BatchJob) -> None:
+    """Remove what the placement of the workers needed, once no pod is to be created."""
     labels = {network.BATCH_LABEL: name_of(job)}
-    for template in _list(job, claims.KIND, labels, api_version=claims.API_VERSION):
-        objects.delete_own(
-            cluster_id=job.cluster_id,
-            api_version=claims.API_VERSION,
-            kind=claims.KIND,
-            namespace=job.team.slug,
-            name=template["metadata"]["name"],
-        )
+    for api_version, kind in objects_of.dependent_kinds(BatchSettings.from_json(job.pods)):
+        for made in _list(job, kind, labels, api_version=api_version):
+            objects.delete_own(
+                cluster_id=job.cluster_id,
+                api_version=api_version,
+                kind=kind,
+                namespace=job.team.slug,
+                name=made["metadata"]["name"],
+            )
 
 
 def name_of(job: BatchJob) -> str:
@@ -156,8 +154,9 @@ def _create(job: BatchJob) -> None:
     manifest = objects_of.job(
         context, served, pods, name=name_of(job), workers=links.workers_of(job)
     )
-    templates = claims.templates(context, served, objects_of.labels_of(context, name_of(job)))
-    objects.apply(cluster_id=job.cluster_id, manifests=[*templates, manifest])
+    labels = objects_of.labels_of(context, name_of(job))
+    dependent = objects_of.dependent_objects(context, served, labels)
+    objects.apply(cluster_id=job.cluster_id, manifests=[*dependent, manifest])
 
 
 def _list(

@@ -15,6 +15,7 @@ from deployments.models import BatchJob
 from deployments.preflight.selectors import batch_jobs, quotas
 from deployments.preflight.selectors.quotas import RunningRevision
 from deployments.preflight.services import cost
+from deployments.spec.domain.placement import catalogue
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.costs.domain.forecast import month_end_amount
@@ -73,11 +74,12 @@ def price_of(
     Invalid if `shares` lack the GPU.
     """
     size = (settings.instance_type, settings.gpu_resource, 1)
-    requestable = offers.requested_by(shares, is_claimed=settings.device_claims)
-    alike = [share for share in requestable if share.size == size]
-    if not alike:
+    placement = settings.placement
+    if capacity_type:
+        placement = placement.on(capacity_type)
+    share = next((s for s in catalogue.offered(shares, placement) if s.size == size), None)
+    if share is None:
         raise _not_offered(shares, settings)
-    (share,) = capacity.for_capacity(alike, capacity_type or settings.capacity)
     if share.usd_per_hour_amount is None:
         return Price(None, None)
     per_hour = share.usd_per_hour_amount * settings.workers

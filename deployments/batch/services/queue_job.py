@@ -62,7 +62,7 @@ def remove(job: BatchJob) -> None:
     has_authentication = queues.kind_of(job.input).authentication(pods) is not None
     for api_version, kind in _OTHERS if has_authentication else _OTHERS[1:]:
         _delete(job, api_version, kind)
-    cluster_job.remove_templates(job)
+    cluster_job.remove_dependent_objects(job)
 
 
 def columns_of(job: BatchJob) -> list[csv_files.Column] | None:

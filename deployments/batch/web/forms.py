@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.forms import BoundField
 
 from deployments.batch.domain import places
-from deployments.batch.domain.settings import BatchSettings
+from deployments.batch.domain.settings import PLACEMENT_FIELDS, BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
 from fleet.capacity.selectors.capacity import SingleGpu
@@ -22,11 +23,13 @@ _OF_CLAIM: Final = ("claim_product", "claim_memory_gib", "claim_tolerations")
 _CLAIMED: Final = "claimed"
 _QUEUE: Final = "queue"
 _OTHERS: Final = tuple(name for name in _FIELDS if name not in _OF_SHARE)
-# Of jobs that drain a queue, and Kueue's: left out they are what they are by default.
+# Beside the GPU and the capacity type, which each job chooses.
+_PLACEMENT: Final = tuple(name for name in PLACEMENT_FIELDS if name not in (*_OF_SHARE, "capacity"))
+# Of the placement, and of jobs that drain a queue: left out they are what they are by default.
 OPTIONAL: Final = (
-    *(_QUEUE, "consumer_group", "dead_letters", "tries"),
+    *("consumer_group", "dead_letters", "tries"),
     *("idle_seconds", "messages_per_worker", "secret"),
-    *_OF_CLAIM,
+    *_PLACEMENT,
 )
 
 
@@ -107,6 +110,12 @@ class BatchForm(ServiceForm):
             self.fields[name] = _field(name)
         if queues:
             self.fields[_QUEUE].help_text += f" There: {_listed(queues)}."
+
+    @property
+    def placement_fields(self) -> list[tuple[BoundField, str]]:
+        """The fields of the placement that the clusters know, each with its unit."""
+        names = [name for name in _PLACEMENT if name in self.settings]
+        return [(self[name], _FIELDS[name].unit) for name in names]
 
     @property
     def workers(self) -> tuple[str, dict[str, Any]] | None:

@@ -21,6 +21,7 @@ from deployments.models import BatchJob, ModelVersion
 from deployments.registry.domain import loading
 from deployments.registry.selectors import versions
 from deployments.spec.domain.engines import TRITON
+from deployments.spec.domain.placement import catalogue
 from fleet.capacity.selectors import capacity
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
@@ -176,6 +177,7 @@ def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dic
     why_not = waiting.why_not_decide(user, job) if is_submitted else ""
     open_states = (BatchState.PLANNING, BatchState.SUBMITTED, BatchState.RUNNING)
     percent = 100 * job.done_rows / job.total_rows if job.total_rows else 0
+    settings = BatchSettings.from_json(job.pods)
     pages = Paginator(downloads.parts_of(job), _PER_PAGE)
     return {
         "job": job,
@@ -185,9 +187,8 @@ def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dic
         "queue": jobs.queue_of(job),
         "percent": percent,
         "is_submitted": is_submitted,
-        "consequence": descriptions.consequence(
-            BatchSettings.from_json(job.pods), is_queue=job.is_queue
-        ),
+        "placement": catalogue.describe(settings.placement),
+        "consequence": descriptions.consequence(settings, is_queue=job.is_queue),
         "needed": descriptions.NEEDED,
         "may_decide": is_submitted and not why_not,
         "why_not": why_not,

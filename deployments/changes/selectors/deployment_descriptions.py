@@ -14,6 +14,7 @@ from deployments.preflight.domain.checks import Cost
 from deployments.serving.selectors import alias_returns
 from deployments.serving.selectors.alias_returns import AliasReturn
 from deployments.spec.domain import serving_spec
+from deployments.spec.domain.placement import catalogue
 from deployments.states import ChangeState
 
 _OPEN: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
@@ -54,8 +55,7 @@ def _detail_of(change: ChangeRequest) -> str:
     if change.revision is not None:
         spec = {**change.revision.spec, **change.scale}
         unit = "GPU" if spec["gpus"] == 1 else "GPUs"
-        types = " or ".join(serving_spec.stored(change.revision.spec).instance_types)
-        parts.append(f"{spec['gpus']} {unit} of {types}")
+        parts.append(f"{spec['gpus']} {unit} of {_nodes(change.revision.spec)}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if address_access.is_opening(change):
         parts.append("open to anyone who reaches the gateway")
@@ -65,6 +65,11 @@ def _detail_of(change: ChangeRequest) -> str:
     if over is not None:
         parts.append(f"over budget by ${over:,.0f} a month")
     return " · ".join(parts)
+
+
+def _nodes(stored: dict[str, Any]) -> str:
+    spec = serving_spec.stored(stored)
+    return catalogue.qualify(spec.placement, " or ".join(spec.instance_types))
 
 
 def _replicas(least: int, most: int) -> str:

@@ -18,6 +18,7 @@ from deployments.quality.selectors import quality
 from deployments.registry.domain.metadata import version_metadata
 from deployments.serving.selectors import alias_returns
 from deployments.spec.domain import field_values, serving_spec
+from deployments.spec.domain.placement import catalogue
 from deployments.states import ChangeKind
 
 _FIRST: Final = (
@@ -64,7 +65,9 @@ def facts(change: ChangeRequest) -> ChangeFacts:
         team_id=deployment.team_id,
         environment=deployment.environment,
         kind=change.kind,
-        instance_types=serving_spec.stored(revision.spec).instance_types if revision else (),
+        instance_types=(
+            catalogue.names_for_approval(serving_spec.stored(revision.spec)) if revision else ()
+        ),
         gpu_names=tuple(filter(None, change.gpu_name.split(", "))),
         has_cost=change.revision is not None,
         month_amount=Cost.from_json(change.cost).month_max,

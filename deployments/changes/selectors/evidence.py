@@ -10,8 +10,8 @@ from deployments.approvals.domain.requirement import Requirement
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors.subjects import ChangeSubject, Rendered, subject_of
 from deployments.environments.domain import promotion
-from deployments.manifests.domain.metadata import digest_of
 from deployments.models import ChangeRequest
+from deployments.spec.domain.digests import digest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from deployments.changes.web import (
     gpu_choice,
@@ -23,6 +22,8 @@ from deployments.sizing.domain.ranking import Advice
 from deployments.spec.domain import cluster_support, kubernetes_names
 from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.engines import LLM_ENGINES, ONNX_ENGINES
+from deployments.spec.domain.placement import catalogue
+from deployments.spec.domain.placement.catalogue import Placement
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors import clusters
@@ -30,9 +31,6 @@ from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import instance_types, offers
 from portal.accounts.models import Team, User
-from portal.ui.definition_fields import ON
-
-_CLAIMS: Final = "“Request GPUs by ResourceClaim”"
 
 
 @dataclass(slots=True)
@@ -47,7 +45,7 @@ class Draft:
     shares: list[GpuShare]
     form: DeployForm
     taken_names: frozenset[str] = frozenset()
-    # GPUs by the other of device plugin and claim.
+    # Shares that the cluster offers, but not to pods of this placement.
     is_offered_otherwise: bool = False
     # GPU products of nodes without an instance type, with these nodes.
     unlabelled: Mapping[str, list[str]] = field(default_factory=dict)
@@ -57,6 +55,10 @@ class Draft:
     @property
     def cluster(self) -> ClusterInfo | None:
         return _cluster_of(self.clusters, self.data)
+
+    @property
+    def placement(self) -> Placement:
+        return request_body.placement_of(self.data)
 
     @property
     def shares_reason(self) -> str:
@@ -70,9 +72,7 @@ class Draft:
             return self.unlabelled_note
         if not self.is_offered_otherwise:
             return f"{cluster.name} has no known GPU nodes."
-        if self.data["placement_device_claims"] == ON:
-            return f"{cluster.name} has no GPU that can be claimed. Turn {_CLAIMS} off."
-        return f"The GPUs of {cluster.name} are claimed. Turn {_CLAIMS} on."
+        return catalogue.explain_no_share(self.placement, cluster.name)
 
     @property
     def unlabelled_note(self) -> str:
@@ -114,9 +114,7 @@ def build(
     listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
     if data["engine"] not in neuron_rules.ENGINES:
         listed = offers.of_gpus(listed)
-    offered = listed
-    listed = offers.requested_by(listed, is_claimed=data["placement_device_claims"] == ON)
-    shares = capacity.for_capacity(listed, data["placement_capacity"])
+    shares = catalogue.offered(listed, request_body.placement_of(data))
     taken: frozenset[str] = frozenset()
     if cluster is not None:
         taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)
@@ -133,7 +131,7 @@ def build(
     )
     form = DeployForm(data, choices=choices)
     draft = Draft(user, team, data, version, known, shares, form, taken)
-    draft.is_offered_otherwise = len(offered) > len(listed)
+    draft.is_offered_otherwise = bool(listed) and not shares
     if cluster is not None and has_shares:
         draft.unlabelled = cluster_instance_types.list_unlabelled(cluster_id=cluster.id)
     _complete(draft)

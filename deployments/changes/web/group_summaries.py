@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from deployments.changes.web import request_body
 from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.placement import catalogue
 from portal.ui.definition_fields import ON
 
 
@@ -50,13 +51,7 @@ def triton(data: Mapping[str, str]) -> str:
 
 
 def placement(data: Mapping[str, str]) -> str:
-    zones = ", spread across zones" if data.get("placement_spread_zones") == ON else ""
-    others = data.get("placement_other_instance_types", "").strip()
-    also = f", also on {others}" if others else ""
-    queue = data.get("placement_queue", "").strip()
-    queued = f", queue {queue}" if queue else ""
-    stays = ", not disrupted" if data.get("placement_do_not_disrupt") == ON else ""
-    return f"{data.get('placement_capacity', '')}{also}{queued}{zones}{stays}"
+    return catalogue.describe(request_body.placement_of(data))
 
 
 def additional_models(data: Mapping[str, str]) -> str:

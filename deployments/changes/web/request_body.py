@@ -7,14 +7,16 @@ its default is left out, so that a copied request says what was chosen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.placement.catalogue import Placement
 from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from deployments.states import Environment
 from portal.core import definitions
-from portal.core.definitions import FieldDefinition
+from portal.core.definitions import FieldDefinition, Rejected
 from portal.core.definitions.unknown_names import describe
 from portal.ui import definition_fields
 from portal.ui.definition_fields import ON, number_of
@@ -146,6 +148,18 @@ def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
         if text != setting.default and applies(setting, data):
             _put(spec, setting.path, definition_fields.from_text(setting.definition, text))
     return spec
+
+
+def placement_of(data: Mapping[str, str]) -> Placement:
+    """Read the placement that is being typed. What is refused keeps its default until it is right."""
+    placement = Placement()
+    for name in names_in("placement"):
+        setting, text = SETTINGS[name], data.get(name, "").strip()
+        if setting.path.startswith("placement.") and text != setting.default:
+            value = definition_fields.from_text(setting.definition, text)
+            with suppress(Rejected):
+                placement = placement.replace(**{setting.definition.name: value})
+    return placement
 
 
 def _gpus_of_copy(gpus: str, copies: str) -> Any:

@@ -19,9 +19,10 @@ from deployments.delivery.gateways import git
 from deployments.delivery.gateways.git import Committed, GitError, Remote
 from deployments.delivery.services import git_credentials, git_identity
 from deployments.delivery.services.commit_messages import message_of
-from deployments.manifests.domain.metadata import Manifest, digest_of
+from deployments.manifests.domain.metadata import Manifest
 from deployments.models import Deployment, GitDelivery, GitExport, Pipeline, Revision
 from deployments.serving.services import timeline
+from deployments.spec.domain.digests import digest_of
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import image_pull
+from deployments.manifests.domain import image_pull, pod_placement
 from deployments.manifests.domain import network as policies
-from deployments.manifests.domain.accelerators import resource_claims
 from deployments.manifests.domain.metadata import (
     DEPLOYMENT_ID_LABEL,
     REVISION_LABEL,
@@ -28,9 +27,8 @@ def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> li
     manifests = [disruption_budget(context, served), policies.of_workload(context, served)]
     if served.spec.llm is not None and served.spec.llm.prefix_routing:
         manifests.append(policies.of_endpoint_picker(context, served))
-    if served.spec.placement.device_claims:
-        manifests.append(resource_claims.template(context, served))
-    if served.spec.placement.pre_pull:
+    manifests += pod_placement.objects_of(context, served)
+    if pod_placement.parts_of(context, served).pulls_images:
         manifests.append(image_pull.daemon_set(context, served))
     if network.strict_mtls:
         manifests.append(peer_authentication(context, served))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template
+from deployments.manifests.domain import pod_placement, pod_template
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
     Manifest,
@@ -23,7 +23,6 @@ from deployments.spec.domain.kubernetes_names import workload_name
 # Its pods carry no label of a deployment: they are none of the revision's.
 _LABEL: Final = "slipway.dev/images-of"
 _AMOUNTS: Final = {"cpu": "10m", "memory": "16Mi"}
-_PLACEMENT: Final = ("nodeSelector", "tolerations", "affinity")
 
 
 def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
@@ -32,7 +31,6 @@ def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
     """
     workload = workload_name(context.deployment, served.number)
     labels = {_LABEL: workload}
-    placement = pod_template.placement_of(context, served)
     images = {"server": _server_image(context, served), "download": context.storage_image}
     return {
         "apiVersion": "apps/v1",
@@ -47,7 +45,7 @@ def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
                     "serviceAccountName": account_of(served),
                     "terminationGracePeriodSeconds": 1,
                     **pod_template.sealed(served.spec),
-                    **{name: placement[name] for name in _PLACEMENT if name in placement},
+                    **pod_placement.node_fields_of(context, served),
                     "containers": [_container(name, image) for name, image in images.items()],
                 },
             },

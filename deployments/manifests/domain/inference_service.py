@@ -10,6 +10,7 @@ from typing import Any
 
 from deployments.manifests.domain import (
     autoscaling,
+    pod_placement,
     pod_template,
     sglang,
     tensorrt_llm,
@@ -26,9 +27,6 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
-    pod_annotations_of,
-    pod_labels_of,
-    resources_of,
     secret_annotations,
     version_annotations,
 )
@@ -92,12 +90,12 @@ def _mode_annotations(served: ServedRevision) -> dict[str, str]:
 def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     spec = served.spec
     fields = {
-        "labels": pod_labels_of(context, served),
-        "annotations": {**_DIGEST_OF_PODS, **pod_annotations_of(served)},
+        "labels": pod_placement.pod_labels_of(context, served),
+        "annotations": {**_DIGEST_OF_PODS, **pod_placement.pod_annotations_of(context, served)},
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.sealed(spec),
-        **pod_template.placement_of(context, served),
+        **pod_placement.fields_of(context, served),
         "model": _model(context, served),
         "volumes": _volumes(served),
     }
@@ -141,7 +139,7 @@ def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         # The published schema requires it; the webhook would add it anyway.
         "name": "",
         **model,
-        "resources": resources_of(spec),
+        "resources": pod_placement.resources_of(context, served),
     }
     mounts = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
     if download.is_in_pod(served):

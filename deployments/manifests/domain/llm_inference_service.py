@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import pod_template, termination, vllm
+from deployments.manifests.domain import pod_placement, pod_template, termination, vllm
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -17,10 +17,6 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
-    pod_annotations_of,
-    pod_labels_of,
-    queue_labels,
-    resources_of,
     version_annotations,
 )
 from deployments.manifests.domain.model_files import download
@@ -36,12 +32,12 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
     name = workload_name(context.deployment, served.number)
     fields: dict[str, Any] = {
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
-        "labels": pod_labels_of(context, served),
+        "labels": pod_placement.pod_labels_of(context, served),
         "replicas": spec.min_replicas,
         "parallelism": _parallelism(llm),
         "template": _pod(context, served, llm),
     }
-    if annotations := pod_annotations_of(served):
+    if annotations := pod_placement.pod_annotations_of(context, served):
         fields["annotations"] = annotations
     if llm.nodes > 1:
         fields["worker"] = _pod(context, served, llm)
@@ -51,7 +47,7 @@ def llm_inference_service(context: ManifestContext, served: ServedRevision) -> M
         fields["router"] = {"scheduler": {}}
     # A LeaderWorkerSet is queued by group only with the label of its own, which KServe copies from here.
     meta = metadata(context, name, served, version_annotations(served))
-    meta["labels"] |= queue_labels(served)
+    meta["labels"] |= pod_placement.workload_labels_of(context, served)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -104,7 +100,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
             pod_template.user_env(),
             pod_template.hugging_face_env(served),
         ],
-        "resources": resources_of(served.spec),
+        "resources": pod_placement.resources_of(context, served),
         "securityContext": _security(llm),
         "volumeMounts": [mount],
     }
@@ -114,7 +110,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
-        **pod_template.placement_of(context, served),
+        **pod_placement.fields_of(context, served),
         "containers": [container],
         "volumes": [volume],
     }

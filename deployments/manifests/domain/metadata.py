@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.manifests.domain import yaml
-from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.spec.domain.digests import digest_of
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.provisioner import NOT_PROBED, NodeLabels
-from fleet.clusters.domain.queues import QUEUE_LABEL
-from fleet.gpus.domain import claimed_gpus
-from fleet.gpus.domain.claimed_gpus import CLAIMED_LABEL
 
 Manifest = dict[str, Any]
 to_yaml = yaml.to_yaml
@@ -31,9 +26,6 @@ PIPELINE_ID_LABEL: Final = "slipway.dev/pipeline-id"
 REVISION_LABEL: Final = "slipway.dev/revision"
 TRACK_LABEL: Final = "slipway.dev/track"
 WORKLOAD_LABEL: Final = "slipway.dev/workload"
-# The claim of a pod, and its one request.
-CLAIM: Final = "gpus"
-_DO_NOT_DISRUPT: Final = {"karpenter.sh/do-not-disrupt": "true"}
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "slipway"}
 
 
@@ -162,28 +154,6 @@ def labels_of(context: ManifestContext, served: ServedRevision | None = None) ->
     return labels
 
 
-def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
-    workload = workload_name(context.deployment, served.number)
-    labels = {**labels_of(context, served), WORKLOAD_LABEL: workload, **queue_labels(served)}
-    if served.spec.placement.device_claims:
-        # A pod with a claim says nowhere what it holds, and fleet counts it.
-        labels[CLAIMED_LABEL] = claimed_gpus.label_of(served.spec.gpu_resource, served.spec.gpus)
-    return labels
-
-
-def pod_annotations_of(served: ServedRevision) -> dict[str, str]:
-    """Return the annotations of pods alone, not of the objects that create them."""
-    return dict(_DO_NOT_DISRUPT) if served.spec.placement.do_not_disrupt else {}
-
-
-def queue_labels(served: ServedRevision) -> dict[str, str]:
-    """Return the labels of the workload and its pods: Kueue reads the label at either, KServe copies it from
-    either.
-    """
-    queue = served.spec.placement.queue
-    return {QUEUE_LABEL: queue} if queue else {}
-
-
 def metadata(
     context: ManifestContext,
     name: str,
@@ -228,25 +198,8 @@ def secret_annotations(served: ServedRevision) -> dict[str, str]:
     return {"serving.kserve.io/storageSecretName": secret} if secret else {}
 
 
-def resources_of(spec: ServingSpec) -> dict[str, Any]:
-    """Return the resources of a container. Requests equal limits: Kubernetes requires it for GPUs, and no pod
-    is evicted for memory.
-    """
-    amounts = {"cpu": spec.cpu, "memory": spec.memory}
-    if spec.placement.device_claims:
-        return {"requests": dict(amounts), "limits": dict(amounts), "claims": [{"name": CLAIM}]}
-    amounts[spec.gpu_resource] = str(spec.gpus)
-    return {"requests": dict(amounts), "limits": dict(amounts)}
-
-
 def env_of(spec: ServingSpec) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in spec.env]
-
-
-def digest_of(content: Any) -> str:
-    """Return the SHA-256 of the content as canonical JSON."""
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def is_workload(manifest: Mapping[str, Any]) -> bool:

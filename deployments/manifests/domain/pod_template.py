@@ -1,21 +1,13 @@
-"""Parts that pods of all engines share: placement, probes, termination and security."""
+"""Parts that pods of all engines share: probes, termination and security."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import node_affinity
-from deployments.manifests.domain.accelerators import resource_claims
-from deployments.manifests.domain.metadata import (
-    HUGGING_FACE_CREDENTIALS,
-    WORKLOAD_LABEL,
-    ManifestContext,
-    ServedRevision,
-)
-from deployments.spec.domain import node_selection, serving_spec
-from deployments.spec.domain.kubernetes_names import workload_name
+from deployments.manifests.domain.metadata import HUGGING_FACE_CREDENTIALS, ServedRevision
+from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
-from fleet.gpus.domain import neuron, tolerations
+from fleet.gpus.domain import neuron
 
 _PROBE_SECONDS = 5
 # Short enough to restart a hung container soon, long enough to survive a minute under load.
@@ -38,41 +30,6 @@ _NEURON_COMPILE_SECONDS = 60 * 60
 _USER = 1000
 SCRATCH: Final = "/tmp"  # noqa: S108  a mount point inside the pod
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  a mount point inside the pod
-
-
-def placement_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Return the node, capacity, zones and priority, as fields of a pod spec."""
-    spec = served.spec
-    fields: dict[str, Any] = {"tolerations": _tolerations(context, spec)}
-    if selector := node_affinity.selector_of(spec):
-        fields["nodeSelector"] = selector
-    if affinity := node_affinity.affinity_of(spec, context.node_labels):
-        fields["affinity"] = {"nodeAffinity": affinity}
-    fields |= resource_claims.pod_fields(context, served)
-    if spec.placement.priority_class:
-        fields["priorityClassName"] = spec.placement.priority_class
-    # Knative refuses the field unless its configuration was changed for it.
-    if spec.placement.spread_zones and spec.scaling.kind != serving_spec.KNATIVE:
-        fields["topologySpreadConstraints"] = [_zone_spread(context, served)]
-    return fields
-
-
-def _tolerations(context: ManifestContext, spec: ServingSpec) -> list[dict[str, str]]:
-    own = node_selection.tolerations(spec.placement.tolerations)
-    spot = context.node_labels.spot
-    always = tolerations.of_pods(spec.gpu_resource, spec.placement.capacity, spot)
-    return [*(one.manifest() for one in always), *own]
-
-
-def _zone_spread(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    workload = workload_name(context.deployment, served.number)
-    return {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        # A zone without a free GPU must not keep the others from serving.
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {WORKLOAD_LABEL: workload}},
-    }
 
 
 def rolling_update() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.manifests.domain import pod_template, termination, triton_args
+from deployments.manifests.domain import pod_placement, pod_template, termination, triton_args
 from deployments.manifests.domain.metadata import (
     WORKLOAD_LABEL,
     Manifest,
@@ -13,10 +13,6 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
     metadata,
-    pod_annotations_of,
-    pod_labels_of,
-    queue_labels,
-    resources_of,
     version_annotations,
 )
 from deployments.manifests.domain.model_files import download
@@ -37,8 +33,11 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
         "strategy": pod_template.rolling_update(),
         "template": {
             "metadata": {
-                "labels": pod_labels_of(context, served),
-                "annotations": {**version_annotations(served), **pod_annotations_of(served)},
+                "labels": pod_placement.pod_labels_of(context, served),
+                "annotations": {
+                    **version_annotations(served),
+                    **pod_placement.pod_annotations_of(context, served),
+                },
             },
             "spec": _pod(context, served),
         },
@@ -47,7 +46,7 @@ def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
     if served.spec.scaling.kind == serving_spec.FIXED:
         spec["replicas"] = served.spec.min_replicas
     fields = metadata(context, name, served, version_annotations(served))
-    fields["labels"] |= queue_labels(served)
+    fields["labels"] |= pod_placement.workload_labels_of(context, served)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -93,7 +92,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.sealed(served.spec),
-        **pod_template.placement_of(context, served),
+        **pod_placement.fields_of(context, served),
         "initContainers": download.containers(context, served),
         "containers": [_server(context, served)],
         "volumes": volumes,
@@ -111,7 +110,7 @@ def _server(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "env": [*env_of(served.spec), home],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
         **_lifecycle(served),
-        "resources": resources_of(served.spec),
+        "resources": pod_placement.resources_of(context, served),
         "securityContext": pod_template.security(is_read_only=True),
         "volumeMounts": [download.server_mount(served), shm_mount, scratch],
     }

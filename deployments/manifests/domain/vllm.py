@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import language_runtime, pod_template, termination
+from deployments.manifests.domain import language_runtime, pod_placement, pod_template, termination
 from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -12,7 +12,6 @@ from deployments.manifests.domain.metadata import (
     ServedRevision,
     account_of,
     env_of,
-    resources_of,
 )
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 
@@ -115,14 +114,14 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
         **pod_template.sealed(served.spec),
-        **pod_template.placement_of(context, served),
+        **pod_placement.fields_of(context, served),
         **termination.worker_fields(served.spec),
         "containers": [
             {
                 "name": "worker-container",
                 **termination.worker_lifecycle(served.spec),
                 "env": home_env(),
-                "resources": resources_of(served.spec),
+                "resources": pod_placement.resources_of(context, served),
                 "securityContext": pod_template.security(),
             }
         ],

@@ -24,13 +24,13 @@ from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
     ServedRevision,
-    digest_of,
     to_yaml,
 )
 from deployments.manifests.domain.model_files.bucket_files import ServingFiles
 from deployments.manifests.selectors import caller_access, rendering, team_members
 from deployments.models import Deployment, ModelVersion, Revision
 from deployments.spec.domain import replicas
+from deployments.spec.domain.digests import digest_of
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capability_descriptions import PIPELINE_KEY_HEADER
 

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Final
 
 from deployments.preflight.domain.checks import Check
-from deployments.spec.domain import node_selection, replicas
+from deployments.spec.domain import replicas
+from deployments.spec.domain.placement import catalogue
+from deployments.spec.domain.placement.settings.instance_types import FIRST_TYPE, OTHER_TYPES
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import fit
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
@@ -16,11 +18,9 @@ from fleet.capacity.selectors.node_spaces import NodeSpace
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.domain.node_pools import NodePool
-from fleet.clusters.domain.provisioner import NodeLabels
 from fleet.clusters.selectors import instance_types as cluster_instance_types
 from fleet.clusters.selectors.clusters import ClusterInfo
-from fleet.gpus.domain import devices, instance_types
-from fleet.gpus.domain.tolerations import Toleration
+from fleet.gpus.domain import instance_types
 
 CAPACITY: Final = "Capacity now"
 _NOT_READ: Final = (
@@ -30,9 +30,6 @@ _NOT_READ: Final = (
 _READ_THEM: Final = "Ask a platform admin to apply the permissions of manage.py cluster_rbac again."
 _LABEL_THEM: Final = "Ask a platform admin to label the node, for example with lab-a6000."
 BASELINE: Final = "Capacity for the baseline"
-NODE_LABELS: Final = "Node labels"
-INSTANCE_TYPE: Final = "Instance type"
-OTHER_TYPES: Final = "Other instance types"
 
 
 def check_instance_type(
@@ -46,7 +43,7 @@ def check_instance_type(
     if not unknown:
         return []
     name = unknown[0]
-    title = INSTANCE_TYPE if name == spec.instance_type else OTHER_TYPES
+    title = FIRST_TYPE if name == spec.instance_type else OTHER_TYPES
     unlabelled = cluster_instance_types.list_unlabelled(cluster_id=cluster_id)
     if nodes := unlabelled.get(name):
         detail = f"No pod can require {name}: {nodes[0]} has no label {instance_types.LABEL}."
@@ -65,15 +62,6 @@ def check_instance_type(
     return [Check(title, ok=False, detail=detail, fix=fix)]
 
 
-def check_labels(required: str, labels: NodeLabels) -> list[Check]:
-    """Refuse labels that keep nodes from starting. Karpenter could start none for other pods either."""
-    problem = labels.problem_with(node_selection.read_labels(required))
-    if not problem:
-        return []
-    fix = "Remove the label, or use one that the platform sets on its node pools."
-    return [Check(NODE_LABELS, ok=False, detail=problem, fix=fix)]
-
-
 def check_capacity(
     spec: ServingSpec,
     capabilities: Capabilities,
@@ -84,7 +72,7 @@ def check_capacity(
     """Check the free capacity. A lack of it does not block: nodes start and other pods end. A replica larger
     than the largest node of its type never starts, so that does.
     """
-    if spec.placement.device_claims and not are_devices_read:
+    if catalogue.claim_of(spec) and not are_devices_read:
         return Check(CAPACITY, ok=None, detail=_NOT_READ, fix=_READ_THEM, is_blocking=False)
     size, count = replica_size(spec), spec.min_replicas * spec.nodes
     for name in spec.instance_types:
@@ -151,28 +139,18 @@ def check_baseline(
 
 
 def replica_size(spec: ServingSpec) -> ReplicaSize:
-    placement = spec.placement
-    claim = devices.request_of(
-        spec.gpu_resource,
-        product=placement.claim_product,
-        memory_gib=placement.claim_memory_gib,
-    )
+    claim = catalogue.claim_of(spec)
     return ReplicaSize(
         instance_types=spec.instance_types,
         gpu_resource=spec.gpu_resource,
         gpus=spec.gpus,
         cpu=spec.cpu,
         memory=spec.memory,
-        capacity_type=placement.capacity,
-        labels=tuple(node_selection.read_labels(placement.node_labels).items()),
-        claim=claim if placement.device_claims else None,
-        tolerations=_tolerations(placement.tolerations),
-        claim_tolerations=_tolerations(placement.claim_tolerations),
+        requirements=catalogue.requirements_of(spec),
+        claim=claim.request if claim else None,
+        tolerations=catalogue.tolerations_of(spec),
+        claim_tolerations=claim.tolerations if claim else (),
     )
-
-
-def _tolerations(text: str) -> tuple[Toleration, ...]:
-    return tuple(Toleration.of(one) for one in node_selection.tolerations(text))
 
 
 def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str) -> Check:
@@ -180,7 +158,7 @@ def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str
         node_pools.check_start(
             pools,
             instance_type=name,
-            capacity=spec.placement.capacity,
+            requirements=catalogue.requirements_of(spec),
             gpus=spec.gpus * spec.min_replicas * spec.nodes,
             resource=spec.gpu_resource,
         )
@@ -188,8 +166,8 @@ def _check_scale_up(spec: ServingSpec, pools: Sequence[NodePool], *, reason: str
     ]
     start = next((start for start in starts if start.ok), starts[0])
     detail = f"{reason} {start.message}"
-    if start.ok and spec.placement.node_labels:
-        fix = "Pods would stay pending if its nodes do not get these labels. Ask a platform admin."
+    if start.doubt:
+        fix = f"{start.doubt} Ask a platform admin."
         return Check(CAPACITY, ok=None, detail=detail, fix=fix, is_blocking=False)
     if start.ok:
         return Check(CAPACITY, ok=True, detail=detail, is_blocking=False)

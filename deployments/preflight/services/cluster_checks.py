@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.conf import settings
 
 from deployments.manifests.domain import sglang, tensorrt_llm, vllm
@@ -24,6 +22,8 @@ from deployments.spec.domain.engines import (
     KSERVE_TRITON,
     KSERVE_VLLM,
 )
+from deployments.spec.domain.placement import catalogue
+from deployments.spec.domain.placement.setting import NamedObject
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
@@ -44,17 +44,6 @@ _RUNTIMES = {
 _ROLE = "eks.amazonaws.com/role-arn"
 
 
-@dataclass(frozen=True, slots=True)
-class _NamedObject:
-    """An object of the cluster that the spec names at `path`."""
-
-    path: str
-    api_version: str
-    kind: str
-    name: str
-    namespace: str | None = None
-
-
 def check_runtime(
     context: ManifestContext, served: ServedRevision, *, cluster_id: int
 ) -> list[Check]:
@@ -65,7 +54,7 @@ def check_runtime(
         return [Check(_RUNTIME, ok=True, detail=detail)]
     if spec.engine != KSERVE_VLLM:
         return []
-    named = _NamedObject(
+    named = NamedObject(
         "llm.nodes",
         "serving.kserve.io/v1alpha1",
         "ClusterServingRuntime",
@@ -77,24 +66,19 @@ def check_runtime(
 
 def check_names(context: ManifestContext, spec: ServingSpec, *, cluster_id: int) -> list[Check]:
     """Check that objects named by the spec exist. Empty when it names none."""
-    named = []
-    if spec.placement.priority_class:
-        name = spec.placement.priority_class
-        named.append(
-            _NamedObject("placement.priority_class", "scheduling.k8s.io/v1", "PriorityClass", name)
-        )
+    named = catalogue.named_objects(spec)
     if spec.storage.service_account:
         name = spec.storage.service_account
         named.append(
-            _NamedObject("storage.service_account", "v1", "ServiceAccount", name, context.namespace)
+            NamedObject("storage.service_account", "v1", "ServiceAccount", name, context.namespace)
         )
     if spec.storage.model_cache == "cluster":
         version, name = "serving.kserve.io/v1alpha1", context.cache_node_group
-        named.append(_NamedObject("storage.model_cache", version, "LocalModelNodeGroup", name))
+        named.append(NamedObject("storage.model_cache", version, "LocalModelNodeGroup", name))
     claim = _claim_name(spec)
     if claim:
         named.append(
-            _NamedObject("llm.artifact", "v1", "PersistentVolumeClaim", claim, context.namespace)
+            NamedObject("llm.artifact", "v1", "PersistentVolumeClaim", claim, context.namespace)
         )
     if not named:
         return []
@@ -109,7 +93,7 @@ def _claim_name(spec: ServingSpec) -> str:
     return weights.name if weights is not None and weights.scheme == external_weights.CLAIM else ""
 
 
-def _check_objects(check: str, named: list[_NamedObject], *, fix: str, cluster_id: int) -> Check:
+def _check_objects(check: str, named: list[NamedObject], *, fix: str, cluster_id: int) -> Check:
     missing = []
     try:
         missing = [item for item in named if not _exists(item, cluster_id)]
@@ -124,16 +108,16 @@ def _check_objects(check: str, named: list[_NamedObject], *, fix: str, cluster_i
     return Check(check, ok=True, detail=f"{_list(named)} found.")
 
 
-def _list(named: list[_NamedObject]) -> str:
+def _list(named: list[NamedObject]) -> str:
     return " and ".join(f"{item.kind} {item.name}" for item in named)
 
 
-def _exists(item: _NamedObject, cluster_id: int) -> bool:
+def _exists(item: NamedObject, cluster_id: int) -> bool:
     live = objects.get(
         cluster_id=cluster_id,
         api_version=item.api_version,
         kind=item.kind,
-        namespace=item.namespace,
+        namespace=item.namespace or None,
         name=item.name,
     )
     return live is not None

@@ -11,13 +11,14 @@ from typing import Final
 from deployments.preflight.domain.checks import Check, Cost
 from deployments.preflight.selectors import batch_jobs
 from deployments.preflight.selectors.quotas import RunningRevision
+from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.costs.domain.forecast import hours_in_month_of, month_end_amount
 from fleet.costs.selectors import costs
-from fleet.gpus.domain import capacity_types, offers
+from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from fleet.gpus.selectors import prices
 from portal.accounts.models import Team
@@ -113,13 +114,10 @@ def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuSh
     """Return for each instance type the share with the size of the spec, at the price of the requested capacity
     type. None in place of a share that the cluster does not offer.
     """
-    found: list[GpuShare | None] = []
-    shares = offers.requested_by(shares, is_claimed=spec.placement.device_claims)
-    for name in spec.instance_types:
-        size = (name, spec.gpu_resource, spec.gpus)
-        alike = [share for share in shares if share.size == size]
-        found.append(next(iter(capacity.for_capacity(alike, spec.placement.capacity)), None))
-    return found
+    sizes = [(name, spec.gpu_resource, spec.gpus) for name in spec.instance_types]
+    alike = [share for share in shares if share.size in sizes]
+    offered = {share.size: share for share in catalogue.offered(alike, spec.placement)}
+    return [offered.get(size) for size in sizes]
 
 
 def gpu_names(shares: Iterable[GpuShare | None]) -> str:
@@ -164,21 +162,19 @@ def check_consolidation(
     spec: ServingSpec, cluster: ClusterInfo, shares: Sequence[GpuShare | None]
 ) -> list[Check]:
     """Show what it costs that pods stay on their nodes. Empty unless they are declared not to be disrupted."""
-    if not spec.placement.do_not_disrupt:
+    if not catalogue.keeps_nodes(spec.placement):
         return []
     pods = spec.max_replicas * spec.nodes
     nodes = counted(pods, "node")
     detail = (
         f"Karpenter keeps the nodes of its pods, up to {nodes}, until the pods end: it moves none to save a node, "
-        f"and updates none. {_describe_cost(spec, cluster, shares, pods)}"
+        f"and updates none. {_describe_cost(cluster, shares, pods)}"
     )
     return [Check(CONSOLIDATION, ok=True, detail=detail, is_blocking=False)]
 
 
-def _describe_cost(
-    spec: ServingSpec, cluster: ClusterInfo, shares: Sequence[GpuShare | None], pods: int
-) -> str:
-    unused = [_unused_amount(share, spec, cluster) for share in shares]
+def _describe_cost(cluster: ClusterInfo, shares: Sequence[GpuShare | None], pods: int) -> str:
+    unused = [_unused_amount(share, cluster) for share in shares]
     known = [amount for amount in unused if amount is not None]
     if not known or len(known) < len(unused):
         return "The cost of the rest of a node is not known, because its price is missing."
@@ -189,23 +185,25 @@ def _describe_cost(
     return f"When nothing else runs there, that is up to ${month:,.2f} a month for GPUs that nobody uses."
 
 
-def _unused_amount(
-    share: GpuShare | None, spec: ServingSpec, cluster: ClusterInfo
-) -> Decimal | None:
+def _unused_amount(share: GpuShare | None, cluster: ClusterInfo) -> Decimal | None:
     """Return the dollars an hour of a node beside one pod. None means not known."""
     if share is None or share.usd_per_hour_amount is None:
         return None
-    capacity = spec.placement.capacity
-    kind = capacity_types.ON_DEMAND if capacity == capacity_types.ANY else capacity
     price = prices.price_of(
         instance_type=share.instance_type,
         region=cluster.region,
-        capacity_type=kind,
+        capacity_type=_priced_as(share),
         on=clock.now().date(),
     )
     if price is None:
         return None
     return max(price.usd_per_hour_amount - share.usd_per_hour_amount, Decimal(0))
+
+
+def _priced_as(share: GpuShare) -> str:
+    """Return the capacity type whose price bounds that of the share's node."""
+    is_spot = share.capacity_type == capacity_types.SPOT
+    return capacity_types.SPOT if is_spot else capacity_types.ON_DEMAND
 
 
 def sum_per_hour(revisions: Iterable[RunningRevision], shares: SharesByCluster) -> Decimal | None:

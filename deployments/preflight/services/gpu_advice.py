@@ -17,6 +17,7 @@ from deployments.sizing.domain.memory import LanguageModel, Need, need_of_langua
 from deployments.sizing.domain.ranking import Advice, Offer, RejectionReason, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
 from deployments.sizing.selectors import measurements
+from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.serving_spec import AdditionalModel, Placement
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
@@ -105,13 +106,11 @@ def _shares_of(cluster: ClusterInfo) -> list[GpuShare]:
     bring that is not there yet.
     """
     listed = capacity.list_shares(cluster_id=cluster.id)
-    by_claim = [share for share in listed if share.is_claimed]
-    of_plugins = offers.requested_by(listed, is_claimed=False)
-    return [
-        share
-        for kind in (of_plugins, by_claim)
-        for share in capacity.for_capacity(kind, Placement().capacity)
-    ]
+    of_plugins = catalogue.offered(listed, Placement())
+    by_claim = catalogue.offered(
+        [share for share in listed if share.is_claimed], Placement(device_claims=True)
+    )
+    return [*of_plugins, *by_claim]
 
 
 def estimate_need(version: ModelVersion, load: Load) -> Need | None:

@@ -23,6 +23,7 @@ from deployments.preflight.services import (
     limits,
     monitor_checks,
     multi_model_checks,
+    placement_checks,
     queue_checks,
     quota_checks,
     revision_checks,
@@ -260,9 +261,9 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *capacity_checks.check_instance_type(
             subject.spec, cluster_id=subject.cluster.id, pools=capabilities.node_pools or ()
         ),
-        *capacity_checks.check_labels(subject.spec.placement.node_labels, capabilities.node_labels),
+        *placement_checks.check_rules(subject.spec, subject.cluster),
         revision_checks.check_settings(subject.spec, capabilities, cluster_name=name),
-        *limits.check_spec(
+        *limits.check_image(
             subject.spec, rendering.policy_in_force(subject.cluster.serving), cluster=name
         ),
         *image_weights.check(subject.context, subject.rendered.served, capabilities, cluster=name),

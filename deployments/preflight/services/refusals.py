@@ -12,11 +12,11 @@ from deployments.preflight.services import (
     image_weights,
     limits,
     multi_model_checks,
-    queue_checks,
     revision_checks,
     scaling_checks,
     team_address_checks,
 )
+from deployments.spec.domain.placement import catalogue
 from portal.core.errors import Invalid, QuotaExceeded
 
 # The form field of each check.
@@ -36,21 +36,14 @@ _FIELDS = {
     "Tensor parallel": "llm.tensor_parallel",
     limits.WEIGHTS: "llm.artifact",
     image_weights.NAME: "llm.artifact",
-    limits.PRIORITY: "placement.priority_class",
-    limits.TAINTS: "placement.tolerations",
-    limits.DEVICE_TAINTS: "placement.claim_tolerations",
-    queue_checks.NAME: "placement.queue",
-    capacity_checks.NODE_LABELS: "placement.node_labels",
     "Quota": "max_replicas",
     scaling_checks.NAME: "scaling",
     team_address_checks.NAME: "network.team_address",
     scaling_checks.KNATIVE_PODS: "scaling",
-    capacity_checks.INSTANCE_TYPE: "instance_type",
-    capacity_checks.OTHER_TYPES: "placement.other_instance_types",
-    revision_checks.OTHER_MEMORY: "placement.other_instance_types",
     capacity_checks.CAPACITY: "instance_type",
     compiled_models.NAME: "instance_type",
     "Server dry-run": "name",
+    **catalogue.TITLES,
 }
 
 

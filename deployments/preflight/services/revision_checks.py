@@ -29,6 +29,7 @@ from deployments.sizing.domain.memory import Need
 from deployments.sizing.selectors import measurements
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import ENGINES, LLM_ENGINES, LLM_SERVICE, ONNX_ENGINES
+from deployments.spec.domain.placement.settings.instance_types import OTHER_MEMORY
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 from deployments.states import VersionState
 from fleet.capacity.selectors.capacity import GpuShare
@@ -36,7 +37,6 @@ from fleet.clusters.domain.capabilities import Capabilities
 from fleet.clusters.selectors.clusters import ClusterInfo
 
 TRITON_SETTINGS: Final = "Triton settings"
-OTHER_MEMORY: Final = "GPU memory of other types"
 _IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _UPLOAD_AGAIN = "Upload the file again as a new version, and request that one."
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.access.domain import catalogue
+from deployments.access.domain import catalogue as access_kinds
 from deployments.spec.domain.applicability import needs_of, unsupported_by
 from deployments.spec.domain.engines import LLM_ENGINES
+from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA, SCALING_KINDS
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.clusters.domain.capabilities import Capabilities, Offer
@@ -26,7 +27,7 @@ _JOB_QUEUES: Final[Mapping[str, Any]] = {
 }
 # Where it is not known, the setting could be ignored, and everyone served.
 _CERTAIN: Final = frozenset(
-    {"model-routing", *(kind.option for kind in catalogue.KINDS if kind.option)}
+    {"model-routing", *(kind.option for kind in access_kinds.KINDS if kind.option)}
 )
 # What the requester does instead, where it is a decision of its own.
 _FIXES: Final[Mapping[str, str]] = {
@@ -60,17 +61,7 @@ class Missing:
 
 def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
     """Return the settings of the spec that do not work on the cluster; an unknown option is left out."""
-    needed = [
-        (path, option)
-        for (path, value), option in _NEEDS.items()
-        if definitions.value_at(spec, path) == value
-    ]
-    if spec.placement.queue:
-        needed.append(("placement.queue", "kueue"))
-    if spec.placement.device_claims and "/mig-" in spec.gpu_resource:
-        needed.append(("placement.device_claims", "mig-claims"))
-    if spec.placement.claim_tolerations:
-        needed.append(("placement.claim_tolerations", "device-tolerations"))
+    needed = needed_options(spec)
     if spec.nodes > 1:
         needed.append(("llm.nodes", MULTI_NODE if spec.split_nodes > 1 else LEADER_WORKER_SET))
     if spec.scaling.kind == HPA and spec.scaling.metric == "queue":
@@ -87,6 +78,16 @@ def missing(spec: ServingSpec, capabilities: Capabilities) -> list[Missing]:
                 Missing(path, offer.why, fix.format(path=path), is_blocking=option != HPA)
             )
     return result
+
+
+def needed_options(spec: ServingSpec) -> list[tuple[str, str]]:
+    """List path and option of what settings of the spec need of a cluster, one by one."""
+    stated = [
+        (path, option)
+        for (path, value), option in _NEEDS.items()
+        if definitions.value_at(spec, path) == value
+    ]
+    return [*stated, *catalogue.needs_of(spec)]
 
 
 def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, str]:

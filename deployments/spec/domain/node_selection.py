@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from fleet.gpus.domain.tolerations import Toleration
+
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 # Any value of the label: Azure writes Standard_NC24ads_A100_v4.
 INSTANCE_TYPE: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,38}[A-Za-z0-9])?"
@@ -82,15 +84,7 @@ def normalized_taints(text: str) -> str:
     return ", ".join(split_taints(text))
 
 
-def tolerations(text: str) -> list[dict[str, str]]:
-    """Return the tolerations of a pod. Without a value, every value of the key is tolerated."""
-    return [_toleration(taint) for taint in split_taints(text)]
-
-
-def _toleration(taint: str) -> dict[str, str]:
-    match = _TAINT.fullmatch(taint)
-    if match is None:
-        raise ValueError(f"{taint} is not a taint")
-    value = match["value"]
-    rest = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
-    return {"key": match["key"], "effect": match["effect"], **rest}
+def read_tolerations(text: str) -> tuple[Toleration, ...]:
+    """Read the tolerations of a pod or a claim. Without a value, every value of the key is tolerated."""
+    matches = (_TAINT.fullmatch(taint) for taint in split_taints(text))
+    return tuple(Toleration(m["key"], m["effect"], m["value"]) for m in matches if m is not None)

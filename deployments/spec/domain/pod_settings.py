@@ -1,4 +1,4 @@
-"""Pods: resources and environment, nodes, storage, network, and containers beside the model."""
+"""Pods: resources and environment, storage, network, and containers beside the model."""
 
 from __future__ import annotations
 
@@ -9,25 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from deployments.access.domain import catalogue
 from deployments.access.domain.kind import AccessKind
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.accelerators.claim_settings import (
-    ClaimMemory,
-    ClaimProduct,
-    ClaimTolerations,
-)
 from deployments.spec.domain.applicability import needs, used_by
-from deployments.spec.domain.engines import ENGINES, LLM_SERVICE, OPENAI_ENGINES
+from deployments.spec.domain.engines import OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
-from deployments.spec.domain.node_selection import (
-    INSTANCE_TYPE,
-    MOST_OTHER_TYPES,
-    normalized_labels,
-    normalized_taints,
-    normalized_types,
-)
 from portal.core.definitions import Definition, setting
 
-# A preset of KServe sets the image of the others.
-_NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVICE)
 if TYPE_CHECKING:
     Access = str
 else:
@@ -36,16 +22,6 @@ else:
 ISSUER_NAME: Final = r"([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?"
 _OBJECT_NAME: Final = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?"
 
-InstanceType = Annotated[
-    str,
-    setting(
-        "Instance type",
-        "Nodes of this type run the pods.",
-        pattern=INSTANCE_TYPE,
-        max_length=40,
-        fix="Enter an instance type of the cluster, for example g5.xlarge.",
-    ),
-]
 Cpu = Annotated[
     str,
     AfterValidator(field_rules.check_cpu),
@@ -94,104 +70,6 @@ EnvironmentVariables = Annotated[
         is_mapping=True,
     ),
 ]
-
-
-class Placement(Definition):
-    """The nodes that take the pods."""
-
-    capacity: Annotated[
-        Literal["on-demand", "spot", "any"],
-        setting(
-            "Nodes",
-            "Spot is cheaper. Its nodes can be reclaimed with two minutes' notice.",
-            choices={"spot": "spot (can be reclaimed)", "any": "either"},
-        ),
-    ] = "on-demand"
-    other_instance_types: Annotated[
-        str,
-        AfterValidator(normalized_types),
-        setting(
-            "Other instance types",
-            "Fallbacks, in order of preference, for example g6.xlarge, g5.2xlarge. "
-            "Budget and approvals count the most expensive. Comma-separated.",
-            max_length=250,
-            fix=f"Write them as names of instance types, each once, up to {MOST_OTHER_TYPES}.",
-        ),
-    ] = ""
-    priority_class: Annotated[
-        str,
-        setting(
-            "Priority class",
-            "Leave empty for the cluster's default.",
-            pattern=r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?",
-            max_length=63,
-            fix="Enter a PriorityClass of the cluster, or leave it empty.",
-        ),
-    ] = ""
-    node_labels: Annotated[
-        str,
-        AfterValidator(normalized_labels),
-        setting(
-            "Node labels",
-            "Only nodes with all of them, for example topology.kubernetes.io/zone=us-east-1a. "
-            "Comma-separated.",
-            max_length=1000,
-            fix="Write them as name=value, up to 10. Instance type and capacity have settings of their own.",
-        ),
-    ] = ""
-    tolerations: Annotated[
-        str,
-        AfterValidator(normalized_taints),
-        setting(
-            "Tolerated taints",
-            "Taints of reserved nodes, for example reserved=batch:NoSchedule. Comma-separated. The platform "
-            "lists what teams may tolerate.",
-            max_length=1000,
-            fix="Write them as key=value:NoSchedule or key:NoSchedule, up to 10.",
-        ),
-    ] = ""
-    queue: Annotated[
-        str,
-        setting(
-            "Kueue queue",
-            "A LocalQueue in the team's namespace: pods start once its quota admits them. Leave empty for none.",
-            pattern=_OBJECT_NAME,
-            max_length=63,
-            fix="Enter a LocalQueue of the team's namespace, or leave it empty.",
-        ),
-        needs({True: "kueue"}),  # any name
-    ] = ""
-    device_claims: Annotated[
-        bool,
-        setting(
-            "Request GPUs by ResourceClaim",
-            "Where NVIDIA's DRA driver allocates the GPUs of nodes instead of the device plugin.",
-        ),
-        needs({True: "device-claims"}),
-    ] = False
-    claim_product: ClaimProduct = ""
-    claim_memory_gib: ClaimMemory = 0
-    claim_tolerations: ClaimTolerations = ""
-    spread_zones: Annotated[
-        bool, setting("Spread across zones", "Best effort. Never blocks scheduling.")
-    ] = True
-    do_not_disrupt: Annotated[
-        bool,
-        setting(
-            "Do not disrupt",
-            "Karpenter does not move its pods to save nodes or to update them, for a model that takes long to "
-            "start. Their nodes stay, also when they are nearly empty.",
-        ),
-        needs({True: "karpenter"}),
-    ] = False
-    pre_pull: Annotated[
-        bool,
-        setting(
-            "Pre-pull images", "A DaemonSet keeps the images on all nodes of the instance type."
-        ),
-        used_by(_NAMED_IMAGES, "KServe's preset names the image. Turn it off."),
-        needs({True: "daemon-sets"}),
-    ] = False
 
 
 class Storage(Definition):

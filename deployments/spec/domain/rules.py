@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from deployments.access.domain import catalogue
+from deployments.access.domain import catalogue as access_kinds
 from deployments.spec.domain import (
     applicability,
     environment_variables,
     scaling_rules,
     triton_rules,
 )
-from deployments.spec.domain.accelerators import claim_rules, neuron_rules
+from deployments.spec.domain.accelerators import neuron_rules
 from deployments.spec.domain.engines import (
     KSERVE_ENGINES,
     KSERVE_SGLANG,
@@ -24,6 +24,7 @@ from deployments.spec.domain.engines import (
 )
 from deployments.spec.domain.llm import Llm
 from deployments.spec.domain.model_settings import MAX_ADDITIONAL_MODELS
+from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.scaling import KNATIVE
 from fleet.gpus.domain import neuron
 from portal.core import definitions
@@ -40,11 +41,9 @@ _WHOLE: Final = (_WHOLE_GPU, neuron.DEVICE)
 def rules_of(spec: ServingSpec) -> Iterator[Rule]:
     yield from _engine(spec)
     yield from _replicas_and_gpus(spec)
-    yield from _instance_types(spec)
-    yield from _queue(spec)
+    yield from catalogue.rules_of(spec)
     yield from scaling_rules.rules_of(spec)
     yield from neuron_rules.rules_of(spec)
-    yield from claim_rules.rules_of(spec)
     yield from _triton(spec)
     yield from _model_cache(spec)
     yield from _additional_models(spec)
@@ -76,34 +75,6 @@ def _replicas_and_gpus(spec: ServingSpec) -> Iterator[Rule]:
     )
 
 
-def _instance_types(spec: ServingSpec) -> Iterator[Rule]:
-    yield (
-        "placement.other_instance_types",
-        spec.instance_type not in spec.instance_types[1:],
-        f"{spec.instance_type} is already the instance type. Remove it here.",
-    )
-    yield (
-        "placement.other_instance_types",
-        spec.nodes == 1 or len(spec.instance_types) == 1,
-        "The pods of one replica over several nodes run on one instance type. Leave it empty.",
-    )
-
-
-def _queue(spec: ServingSpec) -> Iterator[Rule]:
-    is_queued = bool(spec.placement.queue)
-    yield (
-        "placement.queue",
-        not is_queued or spec.scaling.kind != KNATIVE,
-        "Knative gives up on a revision that waits. Use another autoscaler, or leave it empty.",
-    )
-    yield (
-        "placement.queue",
-        not is_queued or spec.split_nodes == 1,
-        "Kueue admits the pods of KServe's server over several nodes one by one, so that some may hold GPUs "
-        f"and never serve. Use {LLM_SERVICE}, or leave it empty.",
-    )
-
-
 def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
     is_named, is_needed = bool(spec.network.token_issuer), spec.network.access_kind.takes_issuer
     yield (
@@ -115,7 +86,7 @@ def _token_issuer(spec: ServingSpec) -> Iterator[Rule]:
         "network.token_issuer",
         is_needed or not is_named,
         "Only callers with a token of an identity provider have an issuer. Set network.access "
-        f"{' or '.join(catalogue.names_with_issuer())}, or leave it empty.",
+        f"{' or '.join(access_kinds.names_with_issuer())}, or leave it empty.",
     )
 
 
@@ -242,11 +213,6 @@ def _llm(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:
         )
     if spec.split_nodes > 1:
         yield from _split_over_nodes(llm)
-        yield (
-            "placement.pre_pull",
-            not spec.placement.pre_pull,
-            "KServe's runtime for several nodes names the image. Turn it off.",
-        )
 
 
 def _of_server(spec: ServingSpec, llm: Llm) -> Iterator[Rule]:

@@ -42,13 +42,13 @@ from deployments.spec.domain.model_settings import (
     Triton,
     WarmUp,
 )
+from deployments.spec.domain.placement.catalogue import Placement
+from deployments.spec.domain.placement.settings.instance_types import InstanceType
 from deployments.spec.domain.pod_settings import (
     Cpu,
     EnvironmentVariables,
-    InstanceType,
     Memory,
     Network,
-    Placement,
     Storage,
     TerminationGrace,
 )

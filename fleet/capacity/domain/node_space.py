@@ -12,8 +12,6 @@ from fleet.kube.domain import quantities
 GPU: Final = "GPU"
 CPU: Final = "CPU"
 MEMORY: Final = "memory"
-CAPACITY_TYPE: Final = "capacity type"
-NODE_LABELS: Final = "node labels"
 TAINTS: Final = "taints"
 
 

@@ -6,17 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.capacity.domain import node_space, node_taints
-from fleet.capacity.domain.node_space import (
-    CAPACITY_TYPE,
-    GPU,
-    NODE_LABELS,
-    TAINTS,
-    Amounts,
-    NodeRoom,
-)
+from fleet.capacity.domain.node_space import GPU, TAINTS, Amounts, NodeRoom
 from fleet.capacity.selectors.node_spaces import NodeSpace
-from fleet.gpus.domain import capacity_types, neuron
-from fleet.gpus.domain import tolerations as rules
+from fleet.clusters.domain.node_requirements import NodeRequirement
+from fleet.gpus.domain import neuron
 from fleet.gpus.domain.devices import DeviceRequest
 from fleet.gpus.domain.shares import whole_resource
 from fleet.gpus.domain.tolerations import Toleration
@@ -28,8 +21,8 @@ from fleet.observation.domain.node_health import Taint
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The result of a fit check. `short_of` names the missing resources: GPU, CPU, memory, capacity type, node
-    labels, taints. `is_possible` is False if even an empty node of the type is too small.
+    """The result of a fit check. `short_of` names what is missing: GPU, CPU, memory, taints, or the subject of a
+    requirement. `is_possible` is False if even an empty node of the type is too small.
     """
 
     ok: bool
@@ -47,12 +40,10 @@ class ReplicaSize:
     gpus: int
     cpu: str = ""
     memory: str = ""
-    capacity_type: str = capacity_types.ANY
-    # Names and values that a node must have.
-    labels: tuple[tuple[str, str], ...] = ()
+    # What it requires of its node beside them, in the order in which they are checked.
+    requirements: tuple[NodeRequirement, ...] = ()
     # The devices that it claims instead of requesting the resource.
     claim: DeviceRequest | None = None
-    # Beside those that every pod has.
     tolerations: tuple[Toleration, ...] = ()
     # Of its claim, for taints of devices.
     claim_tolerations: tuple[Toleration, ...] = ()
@@ -76,8 +67,8 @@ def describe_short(names: Sequence[str], gpu_resource: str) -> str:
 
 
 def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -> Fit:
-    """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes of the requested
-    capacity type, and of any of the instance types together. `spaces` are those of the whole cluster.
+    """Whether the replicas fit on the GPUs, CPU and memory that are free now on nodes that meet the requirements,
+    of any of the instance types together. `spaces` are those of the whole cluster.
     """
     alike = [
         space.tolerating(size.claim_tolerations)
@@ -86,13 +77,15 @@ def fits_now(spaces: Sequence[NodeSpace], *, size: ReplicaSize, replicas: int) -
     ]
     if not alike:
         return _without_nodes(size)
-    suiting = [s for s in alike if capacity_types.suits(s.node.capacity_type, size.capacity_type)]
-    if not suiting:
-        return _wrong_capacity_type(size, alike)
-    labeled = [s for s in suiting if dict(size.labels).items() <= s.node.labels.items()]
-    if not labeled:
-        return _without_labels(size, suiting)
-    offering = [space for space in labeled if _offers(space, size)]
+    suiting = alike
+    for requirement in size.requirements:
+        meeting = [space for space in suiting if requirement.is_met_by(space.node)]
+        if not meeting:
+            nodes = [space.node for space in suiting]
+            reason = requirement.describe_unmet(size.types, nodes)
+            return Fit(ok=False, reason=reason, short_of=(requirement.subject,))
+        suiting = meeting
+    offering = [space for space in suiting if _offers(space, size)]
     if not offering:
         what = f"a {size.claim} for claims" if size.claim else size.gpu_resource
         return Fit(ok=False, reason=f"No {size.types} node offers {what}.", short_of=(GPU,))
@@ -105,8 +98,7 @@ def _on_offering(offering: Sequence[NodeSpace], size: ReplicaSize, replicas: int
     too_large = node_space.too_large(rooms, size.amounts)
     if too_large:
         return _impossible(size, rooms, too_large)
-    tolerated = (*rules.of_pods(size.gpu_resource, size.capacity_type), *size.tolerations)
-    taints = [space.keeping_away(tolerated) for space in offering]
+    taints = [space.keeping_away(size.tolerations) for space in offering]
     taking = [space for space, away in zip(offering, taints, strict=True) if not away]
     others = _describe_others([away for away in taints if away], of=len(offering))
     if not taking:
@@ -164,20 +156,6 @@ def _empty_node(facts: Price) -> NodeRoom:
         quantities.whole_bytes(facts.allocatable_memory),
     )
     return NodeRoom(whole=whole, free=whole)
-
-
-def _wrong_capacity_type(size: ReplicaSize, alike: Sequence[NodeSpace]) -> Fit:
-    kinds = " and ".join(sorted({space.node.capacity_type for space in alike}))
-    nodes = "its 1 node is" if len(alike) == 1 else f"its {len(alike)} nodes are"
-    reason = f"There is no {size.capacity_type} {size.types} node in the cluster now"
-    return Fit(ok=False, reason=f"{reason}: {nodes} {kinds}.", short_of=(CAPACITY_TYPE,))
-
-
-def _without_labels(size: ReplicaSize, suiting: Sequence[NodeSpace]) -> Fit:
-    named = ", ".join(f"{name}={value}" for name, value in size.labels)
-    nodes = "Its 1 node does" if len(suiting) == 1 else f"Its {len(suiting)} nodes do"
-    reason = f"There is no {size.types} node with {named} in the cluster now. {nodes} not have it."
-    return Fit(ok=False, reason=reason, short_of=(NODE_LABELS,))
 
 
 def _impossible(size: ReplicaSize, rooms: Sequence[NodeRoom], names: Sequence[str]) -> Fit:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fleet.gpus.domain import ec2_types, neuron, shares
-from fleet.gpus.domain.capacity_types import ANY, ON_DEMAND, RESERVED, SPOT
+from fleet.gpus.domain.capacity_types import ON_DEMAND, RESERVED, SPOT
 from fleet.gpus.domain.shares import WHOLE
 
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
@@ -22,11 +22,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "Lte": operator.le,
 }
 _CAPACITY: Final = "karpenter.sh/capacity-type"
-# The types of nodes that a placement may run on. Reserved capacity is no spot.
-_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    ON_DEMAND: (ON_DEMAND, RESERVED),
-    ANY: (ON_DEMAND, RESERVED, SPOT),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +70,45 @@ class NodePool:
         return cls(raw["name"], requirements, *of_gpus, *of_neuron)
 
 
+class PoolRequirement(Protocol):
+    """What a pod requires of the nodes that a pool starts: fleet/clusters/domain/node_requirements.py."""
+
+    @property
+    def doubt(self) -> str: ...
+
+    def is_met_by_pool(self, pool: NodePool, instance_type: str) -> bool | None: ...
+
+    def qualify(self, instance_type: str) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class NodeStart:
-    """Whether a node can be started, and why; `pool` is the one that would start it."""
+    """Whether a node can be started, and why; `pool` is the one that would start it. `doubt` says what follows if its
+    nodes do not meet a requirement that no pool states. Empty: they meet all.
+    """
 
     ok: bool
     message: str
     pool: str = field(default="")
+    doubt: str = ""
 
 
 def check_start(
     pools: Sequence[NodePool],
     *,
     instance_type: str,
-    capacity: str,
     gpus: int,
+    requirements: Sequence[PoolRequirement] = (),
     resource: str = WHOLE,
 ) -> NodeStart:
-    """Check whether a pool can start the nodes. `capacity` is on-demand (also what is reserved), spot or any;
-    `gpus` is how many GPUs, or Neuron devices by `resource`, are needed.
-    """
-    allowing = [pool for pool in pools if allows(pool, instance_type, capacity)]
+    """Check whether a pool can start the nodes. `gpus` is how many GPUs, or Neuron devices by `resource`, are needed."""
+    allowing = [pool for pool in pools if _allows(pool, instance_type, requirements)]
     if not allowing:
         names = ", ".join(pool.name for pool in pools) or "there is none"
-        kind = "" if capacity == "any" else f" {capacity}"
-        return NodeStart(ok=False, message=f"No node pool starts{kind} {instance_type} ({names}).")
+        nodes = instance_type
+        for requirement in requirements:
+            nodes = requirement.qualify(nodes)
+        return NodeStart(ok=False, message=f"No node pool starts {nodes} ({names}).")
     ready = [pool for pool in allowing if pool.is_ready]
     if not ready:
         return NodeStart(ok=False, message=f"Node pool {allowing[0].name} is not ready.")
@@ -113,21 +122,34 @@ def check_start(
             f"{gpus} more are needed."
         )
         return NodeStart(ok=False, message=message)
+    roomy.sort(key=lambda pool: bool(_doubt(pool, instance_type, requirements)))
     # Whether a reservation has room, only AWS knows: a pool that can do without comes first.
     paid = [pool for pool in roomy if starts(pool, instance_type) - {RESERVED}]
-    if not paid:
-        message = (
-            f"Node pool {roomy[0].name} will start a {instance_type} if its reservation has room, "
-            "which takes a few minutes."
-        )
-        return NodeStart(ok=True, message=message, pool=roomy[0].name)
-    message = f"Node pool {paid[0].name} will start a {instance_type}, which takes a few minutes."
-    return NodeStart(ok=True, message=message, pool=paid[0].name)
+    chosen = (paid or roomy)[0]
+    condition = "" if paid else " if its reservation has room"
+    message = f"Node pool {chosen.name} will start a {instance_type}{condition}, which takes a few minutes."
+    doubt = _doubt(chosen, instance_type, requirements)
+    return NodeStart(ok=True, message=message, pool=chosen.name, doubt=doubt)
 
 
-def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
-    """Whether the pool starts nodes of the type for pods of this placement."""
-    return not starts(pool, instance_type).isdisjoint(_KINDS.get(capacity, (capacity,)))
+def _allows(pool: NodePool, instance_type: str, requirements: Sequence[PoolRequirement]) -> bool:
+    """Whether the pool starts nodes of the type which meet all that can be known of the requirements."""
+    return bool(starts(pool, instance_type)) and all(
+        requirement.is_met_by_pool(pool, instance_type) is not False for requirement in requirements
+    )
+
+
+def _doubt(pool: NodePool, instance_type: str, requirements: Sequence[PoolRequirement]) -> str:
+    unknown = (r.doubt for r in requirements if r.is_met_by_pool(pool, instance_type) is None)
+    return next(unknown, "")
+
+
+def sets_label(pool: NodePool, name: str, value: str) -> bool | None:
+    """Whether the nodes of the pool get the label if a pod requires it. None: its requirements do not name it."""
+    stated = [requirement for requirement in pool.requirements if requirement.key == name]
+    if not stated:
+        return None
+    return all(_meets(requirement, {name: value}) for requirement in stated)
 
 
 def starts(pool: NodePool, instance_type: str) -> frozenset[str]:

@@ -68,10 +68,18 @@ def of_pods(
     """Return the tolerations of every pod that requests GPUs on nodes of this capacity type. A pod that may run on
     any tolerates no taint of spot nodes. `spot_labels` are those of the cluster's provisioner.
     """
-    accelerator = _NEURON if gpu_resource == neuron.DEVICE else GPU
-    if capacity != capacity_types.SPOT:
-        return (accelerator,)
-    return (accelerator, *(Toleration(key, "NoSchedule", value) for key, value in spot_labels))
+    of_nodes = of_spot(spot_labels) if capacity == capacity_types.SPOT else ()
+    return (of_accelerator(gpu_resource), *of_nodes)
+
+
+def of_accelerator(gpu_resource: str) -> Toleration:
+    """Return the toleration of every pod that requests GPUs, for nodes that are kept for such pods."""
+    return _NEURON if gpu_resource == neuron.DEVICE else GPU
+
+
+def of_spot(spot_labels: Iterable[tuple[str, str]]) -> tuple[Toleration, ...]:
+    """Return the tolerations of pods that run on spot nodes. Taints of these have the names and values of labels."""
+    return tuple(Toleration(key, "NoSchedule", value) for key, value in spot_labels)
 
 
 def untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:

@@ -55,6 +55,9 @@ def test_a_request_of_several_types_is_shown_with_all_of_them_and_a_range(
     change = ChangeRequest.objects.get()
     assert sent.status_code == 302
     shown = text_of(client.get(sent.url))
-    assert "1 GPU of g5.xlarge or g6.xlarge" in deployment_descriptions.describe(change).detail
+    assert (
+        "1 GPU of on-demand g5.xlarge or g6.xlarge"
+        in deployment_descriptions.describe(change).detail
+    )
     assert "$0.80 to $1.01 / h" in shown
     assert change.gpu_name == "NVIDIA-A10G, NVIDIA-L4"

@@ -16,11 +16,11 @@ def test_taints_become_tolerations() -> None:
         node_selection.normalized_taints(text)
         == "example.com/old:NoExecute, reserved=batch:NoSchedule"
     )
-    assert node_selection.tolerations(text) == [
+    assert [one.manifest() for one in node_selection.read_tolerations(text)] == [
         {"key": "example.com/old", "effect": "NoExecute", "operator": "Exists"},
         {"key": "reserved", "effect": "NoSchedule", "operator": "Equal", "value": "batch"},
     ]
-    assert node_selection.tolerations("") == []
+    assert node_selection.read_tolerations("") == ()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,10 @@ import pytest
 
 from fleet.capacity.selectors import fit, node_spaces
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
+from fleet.clusters.domain.node_requirements import (
+    RequiredCapacity,
+    RequiredLabels,
+)
 from fleet.models import Cluster, Pod
 from fleet.observation.services import record
 from fleet.observation.services.record import ObservedChanges
@@ -105,7 +109,9 @@ def test_capacity_type_counts(
 ) -> None:
     see(cluster, node("a", labels=SPOT), node("b", labels=SPOT))
 
-    result = fits(cluster, capacity_type=requested)
+    required = () if requested == "any" else (RequiredCapacity(requested),)
+
+    result = fits(cluster, requirements=required)
 
     assert (result.ok, result.short_of) == (ok, short_of)
     if not ok:
@@ -141,11 +147,26 @@ def test_node_that_is_not_ready_gives_nothing(cluster: Cluster) -> None:
 def test_only_nodes_with_the_requested_labels_count(cluster: Cluster) -> None:
     see(cluster, node("a", labels={"pool": "serving"}), node("b"), node("c", labels={"pool": "x"}))
 
-    assert fits(cluster, labels=(("pool", "serving"),)).ok
-    assert fits(cluster, replicas=2, labels=(("pool", "serving"),)).reason.startswith("1 of 2 fit")
-    assert fits(cluster, labels=(("pool", "serving"), ("zone", "a"))) == Fit(
+    serving = (RequiredLabels((("pool", "serving"),)),)
+    in_zone = (RequiredLabels((("pool", "serving"), ("zone", "a"))),)
+
+    assert fits(cluster, requirements=serving).ok
+    assert fits(cluster, replicas=2, requirements=serving).reason.startswith("1 of 2 fit")
+    assert fits(cluster, requirements=in_zone) == Fit(
         ok=False,
         reason="There is no g5.xlarge node with pool=serving, zone=a in the cluster now. "
         "Its 3 nodes do not have it.",
         short_of=("node labels",),
     )
+
+
+def test_the_first_requirement_that_no_node_meets_is_named(cluster: Cluster) -> None:
+    see(cluster, node("a", labels=SPOT), node("b", labels={"pool": "serving"}))
+    serving = RequiredLabels((("pool", "serving"),))
+
+    both = fits(cluster, requirements=(RequiredCapacity("spot"), serving))
+    alone = fits(cluster, requirements=(serving,))
+
+    assert (both.ok, both.short_of) == (False, ("node labels",))
+    assert both.reason.endswith("Its 1 node does not have it.")
+    assert alone.ok

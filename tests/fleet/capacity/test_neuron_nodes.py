@@ -164,7 +164,6 @@ def test_the_limit_of_a_pool_on_devices_is_not_that_on_gpus() -> None:
         return node_pools.check_start(
             [pool],
             instance_type="inf2.24xlarge",
-            capacity="on-demand",
             gpus=gpus,
             resource=resource,
         ).message

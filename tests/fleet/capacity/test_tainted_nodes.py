@@ -10,8 +10,9 @@ from django.test import Client
 
 from fleet.capacity.selectors import capacity, fit, node_spaces
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
+from fleet.clusters.domain.node_requirements import RequiredCapacity
 from fleet.gpus.domain.offers import GpuShare
-from fleet.gpus.domain.tolerations import Toleration
+from fleet.gpus.domain.tolerations import Toleration, of_pods
 from fleet.models import Cluster, Node
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing, ObservedChanges
@@ -49,11 +50,21 @@ def see(cluster: Cluster, *items: dict[str, Any]) -> None:
     record.record(cluster_id=cluster.pk, changes=changes, at=START)
 
 
-def fits(cluster: Cluster, *, replicas: int = 1, **fields: Any) -> Fit:
-    size: dict[str, Any] = {"instance_types": ("g5.xlarge",), "gpu_resource": GPU, "gpus": 1}
-    return fit.fits_now(
-        node_spaces.list_spaces(cluster.pk), size=ReplicaSize(**(size | fields)), replicas=replicas
+def fits(
+    cluster: Cluster,
+    *,
+    replicas: int = 1,
+    capacity_type: str = "any",
+    tolerations: tuple[Toleration, ...] = (),
+) -> Fit:
+    size = ReplicaSize(
+        instance_types=("g5.xlarge",),
+        gpu_resource=GPU,
+        gpus=1,
+        requirements=() if capacity_type == "any" else (RequiredCapacity(capacity_type),),
+        tolerations=(*of_pods(GPU, capacity_type), *tolerations),
     )
+    return fit.fits_now(node_spaces.list_spaces(cluster.pk), size=size, replicas=replicas)
 
 
 def shares(cluster: Cluster, requested: str = "") -> list[GpuShare]:

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from fleet.clusters.domain.node_pools import NodePool, NodeStart, allows, check_start, parse_pools
+from fleet.clusters.domain.node_pools import NodePool, NodeStart, check_start, parse_pools
+from fleet.clusters.domain.node_requirements import (
+    NodeRequirement,
+    RequiredCapacity,
+    RequiredLabels,
+)
 from fleet.gpus.domain import ec2_types, neuron
 from fleet.prices.services.catalogue import CATALOGUE
 
@@ -31,8 +36,24 @@ FAMILY = ("karpenter.k8s.aws/instance-family", "In", ["g5", "g6"])
 SPOT = ("karpenter.sh/capacity-type", "In", ["spot"])
 
 
+def required(capacity: str) -> tuple[NodeRequirement, ...]:
+    return () if capacity == "any" else (RequiredCapacity(capacity),)
+
+
 def start(*items: dict[str, Any], capacity: str = "on-demand", gpus: int = 2) -> NodeStart:
-    return check_start(parse_pools(items), instance_type="g5.xlarge", capacity=capacity, gpus=gpus)
+    return check_start(
+        parse_pools(items),
+        instance_type="g5.xlarge",
+        requirements=required(capacity),
+        gpus=gpus,
+    )
+
+
+def allows(pool: NodePool, instance_type: str, capacity: str) -> bool:
+    """Whether the pool, which has room, starts a node of the type for pods of this capacity type."""
+    return check_start(
+        [pool], instance_type=instance_type, requirements=required(capacity), gpus=1
+    ).ok
 
 
 @pytest.mark.parametrize(
@@ -103,7 +124,9 @@ P5 = ("node.kubernetes.io/instance-type", "In", ["p5.48xlarge"])
 def test_reserved_capacity_is_on_demand_to_pods(capacity: str, is_started: bool) -> None:
     pools = parse_pools([pool(RESERVED, P5, name="p5-reserved")])
 
-    result = check_start(pools, instance_type="p5.48xlarge", capacity=capacity, gpus=8)
+    result = check_start(
+        pools, instance_type="p5.48xlarge", requirements=required(capacity), gpus=8
+    )
 
     assert result.ok is is_started
     if is_started:
@@ -115,7 +138,51 @@ def test_reserved_capacity_is_on_demand_to_pods(capacity: str, is_started: bool)
 def test_a_pool_that_needs_no_reservation_comes_first() -> None:
     pools = parse_pools([pool(RESERVED, P5, name="a"), pool(P5, name="b")])
 
-    assert check_start(pools, instance_type="p5.48xlarge", capacity="any", gpus=8).pool == "b"
+    assert check_start(pools, instance_type="p5.48xlarge", gpus=8).pool == "b"
+
+
+ZONE_A = ("topology.kubernetes.io/zone", "In", ["us-east-1a"])
+
+
+@pytest.mark.parametrize(
+    ("requirement", "answer"),
+    [
+        (ZONE_A, True),
+        (("topology.kubernetes.io/zone", "In", ["us-east-1b"]), False),
+        (("topology.kubernetes.io/zone", "NotIn", ["us-east-1b"]), True),
+        (("topology.kubernetes.io/zone", "NotIn", ["us-east-1a"]), False),
+        (("topology.kubernetes.io/zone", "Exists", []), True),
+        (("topology.kubernetes.io/zone", "DoesNotExist", []), False),
+        (FAMILY, None),
+    ],
+)
+def test_a_pool_gives_nodes_a_label_or_not_or_it_cannot_be_known(
+    requirement: tuple[str, str, list[str]], answer: bool | None
+) -> None:
+    (one,) = parse_pools([pool(requirement)])
+    zone = RequiredLabels((("topology.kubernetes.io/zone", "us-east-1a"),))
+
+    assert zone.is_met_by_pool(one, "g5.xlarge") is answer
+
+
+def test_a_pool_that_certainly_gives_the_label_comes_first() -> None:
+    zone = RequiredLabels((("topology.kubernetes.io/zone", "us-east-1a"),))
+    unknown, certain = pool(FAMILY, name="a"), pool(FAMILY, ZONE_A, name="b")
+    elsewhere = pool(("topology.kubernetes.io/zone", "In", ["us-east-1b"]), name="c")
+
+    def started(*items: dict[str, Any]) -> NodeStart:
+        return check_start(
+            parse_pools(items), instance_type="g5.xlarge", requirements=(zone,), gpus=1
+        )
+
+    assert (started(unknown, certain).pool, started(unknown, certain).doubt) == ("b", "")
+    assert started(unknown, elsewhere).doubt == (
+        "Pods would stay pending if its nodes do not get these labels."
+    )
+    assert started(elsewhere) == NodeStart(
+        ok=False,
+        message="No node pool starts g5.xlarge with topology.kubernetes.io/zone=us-east-1a (c).",
+    )
 
 
 @pytest.mark.parametrize("prefix", ["karpenter.k8s.aws", "eks.amazonaws.com"])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.domain import node_affinity
+from deployments.spec.domain.placement import catalogue
+from deployments.spec.domain.placement.pod_parts import PodContext
 from deployments.spec.domain.serving_spec import Placement, ServingSpec
 from fleet.clusters.domain.provisioner import NOT_PROBED
 from fleet.observation.domain import pod_nodes
@@ -46,9 +47,6 @@ def test_the_types_are_read_from_selector_and_affinity(
 def test_what_the_portal_writes_is_read_back(capacity: Any) -> None:
     placement = Placement(capacity=capacity, other_instance_types="g6.xlarge, g5.2xlarge")
     spec = ServingSpec(engine="triton", instance_type="g5.xlarge", placement=placement)
-    pod = {
-        "nodeSelector": node_affinity.selector_of(spec),
-        "affinity": {"nodeAffinity": node_affinity.affinity_of(spec, NOT_PROBED)},
-    }
+    pod = catalogue.write(spec, PodContext(NOT_PROBED, "detector-r1", {})).node_fields
 
     assert pod_nodes.instance_types_of(pod) == ["g5.xlarge", "g6.xlarge", "g5.2xlarge"]

@@ -25,7 +25,7 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         return None
     each = spot.usd_per_hour_amount
     lower = round((price - each) * 100 / price)
-    placement = facts.spec.placement.replace(capacity=capacity_types.SPOT)
+    placement = facts.spec.placement.on(capacity_types.SPOT)
     return Saving(
         message=f"Run on spot nodes: they cost {lower}% less.",
         evidence=(
