@@ -1,4 +1,4 @@
-"""Where the pods of a revision may run: what the settings of its placement write, with names and labels of the workload."""
+"""The placement of a revision's pods: what its settings write, with names and labels of the workload."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class NodePool:
 
 
 class PoolRequirement(Protocol):
-    """What a pod requires of the nodes that a pool starts: fleet/clusters/domain/node_requirements.py."""
+    """A requirement of pods for the nodes that a pool starts (fleet/clusters/domain/node_requirements.py)."""
 
     @property
     def doubt(self) -> str: ...

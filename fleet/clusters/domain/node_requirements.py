@@ -1,4 +1,4 @@
-"""What a pod requires of its node, beside the instance type, its GPUs and the taints.
+"""Requirements that a pod has of its node, beside the instance type, its GPUs and the taints.
 
 Fit and node pools ask these objects and know none of the settings that make them. A setting that requires something
 else brings its own.

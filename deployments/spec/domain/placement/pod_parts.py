@@ -1,4 +1,4 @@
-"""What settings of the placement write into a pod, and beside it."""
+"""The parts of a pod that settings of the placement write, and the objects beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether pods run on on-demand nodes, which may be reserved, on spot nodes, or on either."""
+"""The capacity type of nodes: on-demand, which may be reserved, spot, or either."""
 
 from __future__ import annotations
 

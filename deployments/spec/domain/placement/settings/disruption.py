@@ -1,4 +1,4 @@
-"""Whether Karpenter may move pods to save nodes or to update them."""
+"""The protection of pods from Karpenter, which moves them to save nodes or to update them."""
 
 from __future__ import annotations
 

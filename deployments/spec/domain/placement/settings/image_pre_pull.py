@@ -1,4 +1,4 @@
-"""Whether images are pulled onto all nodes that may run pods, before a pod needs them."""
+"""The pull of images onto all nodes that may run pods, before a pod needs them."""
 
 from __future__ import annotations
 

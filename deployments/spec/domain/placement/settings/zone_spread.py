@@ -1,4 +1,4 @@
-"""Whether pods spread across zones."""
+"""The spread of pods across zones."""
 
 from __future__ import annotations
 
