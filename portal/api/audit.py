@@ -65,7 +65,7 @@ class AuditView(APIView):
         responses={200: AuditPageSerializer, 403: PROBLEM, 422: PROBLEM},
         description=(
             "All teams' events in the order of their chain, for platform admins in a browser session. "
-            "Seconds after its commit an event has its position. The export is an event itself."
+            "An event gets its position seconds after its commit. The export is recorded as an event, too."
         ),
     )
     def get(self, request: Request) -> Response:

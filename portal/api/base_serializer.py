@@ -88,4 +88,4 @@ class PageSerializer(Serializer):
     """`limit` is at most that of the list."""
 
     limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST_ROWS)
-    cursor = serializers.CharField(required=False, help_text="as `next` and `previous` have it")
+    cursor = serializers.CharField(required=False, help_text="the cursor in `next` or `previous`")

@@ -68,7 +68,7 @@ DismissView = action(
     tags=TAGS,
     body=DismissSerializer,
     shown_by=AdviceSerializer,
-    description="Hide it until someone takes it up again.",
+    description="Hide it until someone reopens it.",
 )
 ReopenView = action(
     answers.reopen, operation_id="reopen_advice", tags=TAGS, shown_by=AdviceSerializer

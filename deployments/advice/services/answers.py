@@ -30,7 +30,7 @@ from portal.core.errors import Conflict, Invalid
 REQUESTED: Final = register("advice.requested", "requested the advice on")
 SNOOZED: Final = register("advice.snoozed", "snoozed the advice on")
 DISMISSED: Final = register("advice.dismissed", "dismissed the advice on")
-REOPENED: Final = register("advice.reopened", "took up again the advice on")
+REOPENED: Final = register("advice.reopened", "reopened the advice on")
 LONGEST_SNOOZE_DAYS: Final = 90
 _STEPS: Final = ({"weight": 10, "soak_seconds": 600, "min_requests": 100},)
 

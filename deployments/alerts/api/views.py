@@ -97,7 +97,7 @@ SilenceView = action(
     tags=TAGS,
     body=SilenceSerializer,
     shown_by=AlertSerializer,
-    description="Leads only. It notifies nobody until then; an alert of the same subject that opens meanwhile is silent too.",
+    description="Leads only. Nobody is notified until then; an alert of the same subject that opens meanwhile is silenced, too.",
 )
 UnsilenceView = action(
     silences.unsilence, operation_id="unsilence_alert", tags=TAGS, shown_by=AlertSerializer

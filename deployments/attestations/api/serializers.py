@@ -33,7 +33,7 @@ class AttestationSerializer(Serializer):
     state = choice_of(
         AttestationState,
         help_text="trusted: a trusted signer signed exactly the bytes of the version; untrusted: "
-        "nobody who is trusted signed it; invalid: unreadable, or about other bytes",
+        "no trusted signer signed it; invalid: unreadable, or about other bytes",
     )
     reason = serializers.CharField()
     is_provenance = serializers.BooleanField(help_text="false: a signature, or not read")

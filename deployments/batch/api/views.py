@@ -112,7 +112,7 @@ class BatchJobDetailsSerializer(BatchJobSerializer):
     done_chunks = serializers.IntegerField(source="progress.done_chunks")
     spent = dollars(source="progress.spent_amount", allow_null=True, help_text="null: not known")
     forecast = dollars(
-        source="progress.forecast_amount", allow_null=True, help_text="in the end, at this rate"
+        source="progress.forecast_amount", allow_null=True, help_text="at the end, at this rate"
     )
     done_at = serializers.DateTimeField(
         source="progress.done_at", allow_null=True, help_text="at this rate"

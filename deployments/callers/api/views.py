@@ -220,7 +220,7 @@ class LimitKeyView(APIView):
         request=KeyLimitSerializer,
         responses={200: CallerKeySerializer, **REFUSALS},
         description="The gateway follows within seconds. Each of its proxies counts requests for itself. "
-        "A limit of tokens that is not stated stays as it is.",
+        "A token limit that is left out is not changed.",
     )
     def post(self, request: Request, deployment_id: int, key_id: int) -> Response:
         body: dict[str, Any] = read_body(KeyLimitSerializer, request)

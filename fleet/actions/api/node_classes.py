@@ -109,7 +109,7 @@ class NodeClassView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="change_node_class",
         tags=["fleet"],
-        description="Request that an EC2NodeClass gets these settings; what is left empty stays. The cluster "
+        description="Request that an EC2NodeClass gets these settings; empty fields are not changed. The cluster "
         f"checks it by a dry run. {HOW}",
         request=NodeClassSettingsSerializer,
         responses={201: FleetActionDetailsSerializer, **REFUSALS},

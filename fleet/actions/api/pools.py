@@ -64,7 +64,7 @@ class NodePoolView(IdempotentMixin, APIView):
     @extend_schema(
         operation_id="change_node_pool",
         tags=["fleet"],
-        description="Request that a Karpenter NodePool gets these settings; what they do not name stays. The "
+        description="Request that a Karpenter NodePool gets these settings; settings that are left out are not changed. The "
         f"cluster checks it by a dry run. {HOW}",
         request=PoolSettingsSerializer,
         responses={201: FleetActionDetailsSerializer, **REFUSALS},

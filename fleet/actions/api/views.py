@@ -132,8 +132,8 @@ DrainView = _request(
 MigLayoutView = _request(
     requests.request_mig_layout,
     "node_mig_layout",
-    "Request that the node is drained and NVIDIA's MIG manager cuts its GPUs by this layout. When it fails the node "
-    "stays cordoned.",
+    "Request that the node is drained and NVIDIA's MIG manager partitions its GPUs by this layout. If it fails, the "
+    "node stays cordoned.",
     MigLayoutSerializer,
 )
 GpuSharingView = _request(
@@ -163,6 +163,6 @@ WithdrawView = _decide(
 CancelView = _decide(
     decisions.cancel,
     "fleet_action_cancel",
-    "Stop a running action. What it changed on the node is restored; evicted pods stay where they are.",
+    "Stop a running action. Changes to the node are reverted; evicted pods stay where they are.",
     ActionReasonSerializer,
 )

@@ -45,8 +45,8 @@ class UnusualDaysView(APIView):
     @extend_schema(
         operation_id="unusual_days",
         tags=["costs"],
-        description="Days of the last week that cost a team or a deployment far more or less than is usual, "
-        "the newest first. As of at most an hour ago.",
+        description="Days of the last week with unusual costs of a team or a deployment, the newest first. "
+        "Updated every hour.",
         parameters=[TeamSerializer, PageSerializer],
         responses=UnusualDaysSerializer,
     )
