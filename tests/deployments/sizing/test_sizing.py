@@ -21,6 +21,7 @@ from deployments.sizing.domain.memory import (
     LanguageModel,
     Measured,
     Need,
+    Term,
     need_of_file,
     need_of_language_model,
 )
@@ -77,6 +78,12 @@ def terms(need: Need) -> dict[str, int]:
 def of_file(*offers: Offer, limits: Limits | None = None, demand: Demand | None = None) -> Advice:
     need = need_of_file(DETECTOR)
     return advise(need=need, offers=offers, demand=demand or Demand(), limits=limits)
+
+
+def test_a_split_term_is_rounded_up_on_each_gpu() -> None:
+    weights = Term("Weights", 100, "", parts=8)
+
+    assert [weights.mib_on(gpus) for gpus in (1, 2, 3, 8, 16)] == [100, 50, 34, 13, 13]
 
 
 def test_a_file_needs_weights_and_activations_of_every_instance_and_one_runtime() -> None:

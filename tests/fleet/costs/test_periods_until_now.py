@@ -70,10 +70,14 @@ def insert(given: Iterable[dict[str, Any]], now: datetime, kind: str) -> None:
     )
 
 
-def amounts(group: GroupBy, start: datetime, end: datetime) -> dict[GroupKey, tuple[Decimal, int]]:
+def rows_between(start: datetime, end: datetime) -> list[LedgerRow]:
+    return list(LedgerRow.objects.filter(hour__gte=start, hour__lt=end))
+
+
+def amounts(group: GroupBy, rows: Iterable[LedgerRow]) -> dict[GroupKey, tuple[Decimal, int]]:
     """Cost and GPU milliseconds, of the rows one by one."""
     sums: dict[GroupKey, tuple[Decimal, int]] = defaultdict(lambda: (Decimal(0), 0))
-    for row in LedgerRow.objects.filter(hour__gte=start, hour__lt=end):
+    for row in rows:
         amount, ms = sums[_GROUPS[group](row)]
         sums[_GROUPS[group](row)] = (amount + row.cost_amount, ms + row.gpu_milliseconds)
     return dict(sums)
@@ -96,9 +100,10 @@ def test_a_period_until_now_is_that_of_the_rows(
         # What comes late, of hours of today and yesterday, are adjustments: observations, prices, corrections.
         for given_rows, kind in ((sealed, "allocated"), (late, "adjustment")):
             insert(given_rows, now, kind)
+            rows = rows_between(query.start, query.end)
+            rows_before = rows_between(query.start - (query.end - query.start), query.start)
             for group in _GROUPS:
-                expected = amounts(group, query.start, query.end)
-                before = amounts(group, query.start - (query.end - query.start), query.start)
+                expected, before = amounts(group, rows), amounts(group, rows_before)
                 table = costs.table(group_by=group, **span)
                 shown = {row.key: facts_of(row) for row in table.rows}
                 assert shown == {

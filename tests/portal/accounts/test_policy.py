@@ -139,12 +139,12 @@ def test_no_token_administers_the_platform() -> None:
         policy.require_platform_admin(admin)
 
 
-@pytest.mark.parametrize("action", list(Action))
-def test_for_a_stranger_nothing_exists(action: Action) -> None:
-    stranger = make_membership(role=Role.LEAD).user
+def test_for_a_stranger_nothing_exists() -> None:
+    stranger, team = make_membership(role=Role.LEAD).user, make_team()
 
-    with pytest.raises(NotFound):
-        policy.require(stranger, action, make_team())
+    for action in Action:
+        with pytest.raises(NotFound):
+            policy.require(stranger, action, team)
 
 
 def test_for_the_signed_out_nothing_exists() -> None:

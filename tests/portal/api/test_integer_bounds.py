@@ -129,6 +129,7 @@ def test_integers_of_bodies_are_answered(full_world: FullWorld) -> None:
 
 
 def test_integers_of_pages_are_answered(full_world: FullWorld) -> None:
+    """The first value is in forms: for a page it is the second one again, larger than any column."""
     client = Client(raise_request_exception=False)
     client.force_login(full_world.world.admin)
     statuses = {}
@@ -137,12 +138,12 @@ def test_integers_of_pages_are_answered(full_world: FullWorld) -> None:
         if method != "GET" or row.is_api:
             continue
         names = {**full_world.names, **row.named}
-        for value in VALUES[:3]:
+        for value in VALUES[1:3]:
             query = "&".join(f"{name}={value}" for name in QUERY_NAMES)
             path = f"{addresses.path_of(route, names)}?{query}"
             statuses[route, "?", value] = client.get(path).status_code
         for name in re.findall(r"<int:(\w+)>", route):
-            for value in VALUES[:4]:
+            for value in VALUES[1:4]:
                 path = addresses.path_of(route, {**names, name: value})
                 statuses[route, name, value] = client.get(path).status_code
 

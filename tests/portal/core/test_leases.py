@@ -43,6 +43,16 @@ def test_a_dead_worker_costs_one_lease(row: Cluster) -> None:
         assert leases.is_held(Cluster, second)
 
 
+def test_an_expired_lease_is_lost_though_nobody_took_the_row(row: Cluster) -> None:
+    lease = leases.claim(Cluster, row.pk, seconds=30)
+    assert lease is not None
+
+    with time_machine.travel(lease.until, tick=False):
+        assert not leases.is_held(Cluster, lease)
+        assert leases.renew(Cluster, lease) is None
+    assert leases.is_held(Cluster, lease)
+
+
 def test_release_sets_the_next_check(row: Cluster) -> None:
     lease = leases.claim(Cluster, row.pk)
     assert lease is not None
