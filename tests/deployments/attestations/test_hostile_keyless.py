@@ -32,8 +32,8 @@ STAMPED = json.loads(OURS.blob(SHA, AT, is_v2=True))
 OTHER = json.loads(OURS.blob("2" * 64, AT))
 # The same bytes, signed an hour later with another certificate.
 LATER = json.loads(OURS.blob(SHA, AT + timedelta(hours=1)))
-NOT_THEIRS = "Its log entry is one of another signature."
-NO_PROOF = "Its log entry is not in the log by this proof and checkpoint."
+NOT_THEIRS = "Its log entry belongs to another signature."
+NO_PROOF = "The proof and checkpoint do not show that its entry is in the log."
 
 
 def material(document: Any) -> Any:

@@ -45,7 +45,7 @@ def test_a_good_candidate_waits_with_its_numbers_for_a_person(world: World) -> N
 
     shown = view(world, rollout)
     assert (shown.is_promotable, rollout.phase) == (True, RolloutPhase.RUNNING)
-    assert shown.guards[1].message == "no regression detected; 0 of 200 requests failed"
+    assert shown.guards[1].message == "0 of 200 requests failed; too few to judge yet"
     assert shown.guards[2].message.endswith("worse than the limit in 0 of 20 blocks")
     assert weights(world)["detector-r2-predictor"] == 10
     notice = Notice.objects.get(event="rollout.waits")

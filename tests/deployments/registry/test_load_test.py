@@ -25,6 +25,7 @@ from deployments.registry.gateways import load_test
 from deployments.registry.services import verification, versions
 from deployments.registry.services.examination.checklist import LeaseLost
 from deployments.states import VersionState
+from portal.core.definitions.figures import format_milliseconds
 from tests.deployments import onnx_models
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload
@@ -84,7 +85,7 @@ def test_an_ensemble_is_loaded_and_answers(
     client.force_login(people.viewer)
     card = page(client.get(f"/models/vision/classes/{version.number}")).part("load-test")
     assert card.term("Loaded in") == f"{result.load_seconds:.1f} s"
-    assert card.term("First answer") == f"{result.first_ms:.1f} ms"
+    assert card.term("First answer") == format_milliseconds(result.first_ms)
     answer = client.get(f"/api/v1/versions/{version.pk}").json()["load_test"]
     assert answer == {
         "outcome": "answered",

@@ -293,7 +293,7 @@ def test_ledger_csv_has_the_rows_that_its_page_shows(
 
     rows = list(csv.DictReader(answer.getvalue().decode().splitlines()))
     assert [row["cost_usd"] for row in rows] == amounts
-    assert [row["Cost"] for row in shown.rows] == [f"${amount}" for amount in amounts]
+    assert [row["Cost"] for row in shown.rows] == [f"${float(amount):.2f}" for amount in amounts]
 
 
 @pytest.mark.parametrize(
