@@ -65,7 +65,7 @@ urlpatterns: list[URLPattern] = [
         name="office-hours-end",
     ),
     path("nodes", capacity_views.NodesView.as_view(), name="nodes"),
-    path("nodes/<int:node_id>", node_views.NodeView.as_view(), name="node"),
+    path("nodes/<int:node_id>", node_views.NodeDetailView.as_view(), name="node"),
     path(
         "nodes/<int:node_id>/drain-preview",
         drain.DrainPreviewView.as_view(),

@@ -13,7 +13,7 @@ from celery import Celery
 from portal import env, logging_config
 from portal.core import redaction
 
-logging.config.dictConfig(logging_config.logging_of(env.text("SLIPWAY_LOG_FORMAT", "text")))
+logging.config.dictConfig(logging_config.build_logging(env.text("SLIPWAY_LOG_FORMAT", "text")))
 redaction.install()
 
 app = Celery("slipway", fixups=[])

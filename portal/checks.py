@@ -49,7 +49,7 @@ def database_is_of_a_release(
     unreleased = [
         f"{app}.{name}"
         for alias in databases or ()
-        for app, name in history.unreleased(files, history.read_recorded(connections[alias]))
+        for app, name in history.list_unreleased(files, history.read_recorded(connections[alias]))
     ]
     if not unreleased:
         return []

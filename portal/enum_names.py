@@ -11,7 +11,7 @@ from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.batch.domain.states import BatchState
 from deployments.environments.domain.environment_rules import ApproverGroup
-from deployments.guards.domain.answers.answer_metrics import Kind as ObservationKind
+from deployments.guards.domain.answers.answer_metrics import AnswerKind as ObservationKind
 from deployments.guards.domain.evidence import Verdict
 from deployments.pipelines.domain.pipeline_spec import NodeKind
 from deployments.sizing.domain.memory import BITS

@@ -19,7 +19,7 @@ _FORMATTERS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def logging_of(form: str) -> dict[str, Any]:
+def build_logging(form: str) -> dict[str, Any]:
     """Return Python's logging configuration. Raises BadEnvironment for a form that is neither text nor json."""
     if form not in _FORMATTERS:
         raise BadEnvironment(f"SLIPWAY_LOG_FORMAT is {form!r}. Set it to text or json.")

@@ -64,7 +64,7 @@ MIDDLEWARE = [
     "portal.ui.middleware.SessionUserMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "portal.ui.middleware.LastSeenMiddleware",
-    "portal.api.border.SecondFactorMiddleware",
+    "portal.api.border.ApiSecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -301,4 +301,4 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": enum_names.OVERRIDES,
 }
-LOGGING = logging_config.logging_of(env.text("SLIPWAY_LOG_FORMAT", "text"))
+LOGGING = logging_config.build_logging(env.text("SLIPWAY_LOG_FORMAT", "text"))

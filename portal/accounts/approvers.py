@@ -61,7 +61,7 @@ class ApproverRights:
     def _people(self) -> Mapping[int, frozenset[int]]:
         """Map the person and the leads who delegated to them to the accounts that count as each."""
         leads = [lead_id for ids in self._delegating_leads.values() for lead_id in ids]
-        return four_eyes.sets_of([self._actor.pk, *leads])
+        return four_eyes.map_counterparts([self._actor.pk, *leads])
 
     def _requesters(self, requester_id: int) -> frozenset[int]:
         """Return who of these accounts counts as one person with the requester."""

@@ -53,7 +53,7 @@ def record(
         wake("notifications.mail_links")
 
 
-def list_of(user: User) -> list[AccountHolder]:
+def list_counterparts(user: User) -> list[AccountHolder]:
     """List who gave this person access, and to whom they gave it, while it counts: the newest of them."""
     rows = AccountHolder.objects.filter(Q(account=user) | Q(holder=user), at__gt=_since())
     return list(rows.select_related("account", "holder").order_by("-at", "-id")[:_MOST])
@@ -61,7 +61,7 @@ def list_of(user: User) -> list[AccountHolder]:
 
 def one_person_with(user_id: int | None) -> frozenset[int]:
     """Return the ids of all accounts that count as one person with this one, itself included."""
-    return frozenset() if user_id is None else sets_of([user_id])[user_id]
+    return frozenset() if user_id is None else map_counterparts([user_id])[user_id]
 
 
 def explain(other: str = "requester") -> str:
@@ -73,7 +73,7 @@ def explain(other: str = "requester") -> str:
     )
 
 
-def sets_of(user_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
+def map_counterparts(user_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
     """Return `one_person_with` for several accounts, in as many queries as for one."""
     ids = frozenset(user_ids)
     holds = _neighbourhood(ids)

@@ -69,7 +69,7 @@ def deactivate(*, actor: Actor, username: str, reason: str = "") -> User:
         delegations = open_delegations.filter(delegate=person).update(ended_at=at)
         delegations += open_delegations.filter(lead=person).update(ended_at=at)
         ended = sessions.end_all(person)
-        invited = invitations.revoke_of(person)
+        invited = invitations.revoke_invitations(person)
         links.revoke(PasswordLink, user=person)
         trail.record(
             actor=actor,

@@ -21,7 +21,7 @@ def led_teams(user: User) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=user, memberships__role=Role.LEAD)
 
 
-def held_by(user: User) -> HeldRoles:
+def list_held_roles(user: User) -> HeldRoles:
     """Return the roles that the user holds, which every page reads."""
     memberships = Membership.objects.filter(user=user).order_by("pk")
     return list(memberships.values_list("role", "team_id"))
@@ -29,7 +29,7 @@ def held_by(user: User) -> HeldRoles:
 
 def is_lead(user: User) -> bool:
     """Whether the user leads a team or is a platform admin."""
-    return user.is_platform_admin or leads_any(held_by(user))
+    return user.is_platform_admin or leads_any(list_held_roles(user))
 
 
 def leads_any(held: HeldRoles) -> bool:

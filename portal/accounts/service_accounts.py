@@ -93,7 +93,7 @@ def create(
                 obj=user,
                 label=username,
                 team_slug=team.slug,
-                after=tokens.audited(made.row),
+                after=tokens.describe_for_audit(made.row),
             )
     except IntegrityError as error:
         raise Conflict(
@@ -160,7 +160,7 @@ def rotate(*, actor: User, team: Team, name: str, token_id: int, overlap_hours: 
             obj=user,
             label=user.username,
             team_slug=team.slug,
-            after={**tokens.audited(made.row), "overlap_hours": overlap_hours},
+            after={**tokens.describe_for_audit(made.row), "overlap_hours": overlap_hours},
         )
     return made
 
@@ -182,7 +182,7 @@ def revoke(*, actor: User, team: Team, name: str) -> None:
         )
 
 
-def list_of(*, actor: User, team: Team) -> list[ServiceAccount]:
+def list_service_accounts(*, actor: User, team: Team) -> list[ServiceAccount]:
     """List the service accounts by name, active ones first. Requires the right to manage the team's members."""
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     rows = team.service_accounts.prefetch_related("api_tokens__made_by", "api_tokens__team")

@@ -65,7 +65,7 @@ def begin(attempt: Attempt) -> int:
     return 0
 
 
-def succeeded(attempt: Attempt) -> None:
+def record_success(attempt: Attempt) -> None:
     """Reset the counts of the name; the address keeps its other failures."""
     known = _device_id(attempt)
     if known:

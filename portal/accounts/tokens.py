@@ -89,7 +89,7 @@ def create(
             obj=made.row,
             label=made.row.name,
             team_slug=team_slug,
-            after=audited(made.row),
+            after=describe_for_audit(made.row),
         )
     return made
 
@@ -192,7 +192,7 @@ def user_of(plain: str) -> User | None:
     return row.user
 
 
-def refusal_of(plain: str) -> tuple[str, str]:
+def explain_refusal(plain: str) -> tuple[str, str]:
     """Return the code and message for a token that `user_of` refused. Who holds the token may know why."""
     row = ApiToken.objects.select_related("user").filter(digest=_digest(plain)).first()
     if row is None:
@@ -212,11 +212,11 @@ def refusal_of(plain: str) -> tuple[str, str]:
 _NEW: Final = "Create one in the user menu under API tokens"
 
 
-def list_of(user: User) -> list[ApiToken]:
+def list_tokens(user: User) -> list[ApiToken]:
     return list(ApiToken.objects.filter(user=user).select_related("team"))
 
 
-def audited(row: ApiToken) -> dict[str, str | int | None]:
+def describe_for_audit(row: ApiToken) -> dict[str, str | int | None]:
     return {
         "scopes": row.scopes,
         "team": row.team.slug if row.team else None,

@@ -35,7 +35,7 @@ class TokenAuthentication(BaseAuthentication):
         user = tokens.user_of(parts[1])
         if user is None:
             throttling.count_anonymous(request)
-            raise TokenRefused(*tokens.refusal_of(parts[1]))
+            raise TokenRefused(*tokens.explain_refusal(parts[1]))
         return user, user.grant
 
     def authenticate_header(self, request: Request) -> str:

@@ -84,7 +84,7 @@ class PlainHttpMiddleware:
         return self.get_response(request)
 
 
-class SecondFactorMiddleware:
+class ApiSecondFactorMiddleware:
     """Refuse sessions that lack a required second factor. Pages lead to its set-up (portal.ui.middleware)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

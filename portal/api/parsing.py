@@ -11,7 +11,7 @@ from django.core.exceptions import RequestDataTooBig
 from rest_framework.parsers import JSONParser
 
 from portal.core import documents
-from portal.core.documents import Unreadable
+from portal.core.documents import UnreadableDocument
 from portal.core.errors import DomainError, Invalid
 
 
@@ -34,11 +34,11 @@ class BoundedJSONParser(JSONParser):
             raise RequestDataTooBig
         try:
             return documents.read_json(content)
-        except Unreadable as error:
+        except UnreadableDocument as error:
             raise _problem_of(error) from error
 
 
-def _problem_of(error: Unreadable) -> DomainError:
+def _problem_of(error: UnreadableDocument) -> DomainError:
     place = error.place or "body"
     kind = Malformed if error.is_syntax else Invalid
     return kind(f"Check {place}: {error.message}", fields={place: error.message})

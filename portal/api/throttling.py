@@ -13,7 +13,7 @@ from rest_framework.throttling import BaseThrottle
 from portal.accounts.scopes import TokenGrant
 from portal.core import rate_limits
 from portal.core.client_address import client_network
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.rate_limits import Limit
 
 _MINUTE: Final = 60
@@ -50,7 +50,7 @@ def count_caller(request: Request) -> None:
     if not rate_limits.count(limit, who):
         raise Throttled(
             wait=limit.seconds_left(),
-            detail=f"{caller} sent more than {counted(limit.max_count, 'request')} in this minute.",
+            detail=f"{caller} sent more than {format_count(limit.max_count, 'request')} in this minute.",
         )
 
 

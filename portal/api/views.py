@@ -64,7 +64,7 @@ class TokensView(APIView):
         responses=TokenSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = tokens.list_of(actor_of(request))
+        rows = tokens.list_tokens(actor_of(request))
         return Response(TokenSerializer(rows, many=True).data)
 
     @extend_schema(

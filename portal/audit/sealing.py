@@ -36,7 +36,7 @@ def seal(*, floor: int | None = None, batch: int = _BATCH) -> int:
             return sealed
 
 
-def unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
+def list_unsealed(floor: int = 0) -> QuerySet[AuditEvent]:
     """Return the committed events without a link, lowest id first."""
     links = ChainLink.objects.filter(event_id=OuterRef("pk"))
     return AuditEvent.objects.filter(~Exists(links), pk__gt=floor).order_by("pk")
@@ -46,7 +46,7 @@ def oldest_unsealed_at() -> datetime | None:
     """Return the time of the oldest unsealed event above the settled ones, where `seal` looks for them. None if
     there is none.
     """
-    return unsealed(_settled_id()).values_list("at", flat=True).first()
+    return list_unsealed(_settled_id()).values_list("at", flat=True).first()
 
 
 def head() -> ChainLink | None:
@@ -65,7 +65,7 @@ def _seal_batch(floor: int, batch: int) -> int:
         position, previous = (last.position, last.hash) if last else (0, GENESIS)
         at = clock.now()
         links = []
-        for event in unsealed(floor)[:batch]:
+        for event in list_unsealed(floor)[:batch]:
             position += 1
             previous = hash_link(position=position, previous=previous, event=event)
             links.append(

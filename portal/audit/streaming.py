@@ -48,9 +48,9 @@ def status() -> StreamPosition | None:
     return StreamPosition.objects.filter(target=address).first() if address else None
 
 
-def _message(record: dict[str, Any]) -> syslog.Message:
+def _message(record: dict[str, Any]) -> syslog.SyslogMessage:
     event = record["event"]
-    return syslog.Message(
+    return syslog.SyslogMessage(
         at=event["at"] if event else "-",
         sender=urlsplit(settings.SLIPWAY_PUBLIC_URL).hostname or socket.gethostname() or "-",
         kind=event["action"] if event else "",

@@ -29,7 +29,7 @@ class BadAddress(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SyslogTarget:
     host: str
     port: int
     is_tls: bool
@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SyslogMessage:
     """A message to a syslog server. `text` is ASCII without control characters."""
 
     at: str
@@ -46,7 +46,7 @@ class Message:
     text: str
 
 
-def parse(address: str, *, ca_file: str = "") -> Target:
+def parse(address: str, *, ca_file: str = "") -> SyslogTarget:
     """Raises BadAddress."""
     url = urlsplit(address)
     try:
@@ -58,10 +58,10 @@ def parse(address: str, *, ca_file: str = "") -> Target:
             f"SLIPWAY_AUDIT_SYSLOG: {address!r} is not an address of a syslog server. "
             "Write tls://host:6514, or tcp://host:514 inside the network."
         )
-    return Target(url.hostname, port, is_tls=url.scheme == "tls", ca_file=ca_file)
+    return SyslogTarget(url.hostname, port, is_tls=url.scheme == "tls", ca_file=ca_file)
 
 
-def send(target: Target, messages: Iterable[Message]) -> None:
+def send(target: SyslogTarget, messages: Iterable[SyslogMessage]) -> None:
     """Return when the server has read everything: it closes the connection after we end our half. A server
     that closes with messages unread resets it. Raises SyslogError.
     """
@@ -76,13 +76,13 @@ def send(target: Target, messages: Iterable[Message]) -> None:
         ) from error
 
 
-def frame(message: Message) -> bytes:
+def frame(message: SyslogMessage) -> bytes:
     head = f"<{_PRIORITY}>1 {message.at} {message.sender} slipway - {message.kind[:32] or '-'} -"
     body = f"{head} {message.text}".encode("ascii", "replace")
     return f"{len(body)} ".encode() + body
 
 
-def _connect(target: Target) -> socket.socket:
+def _connect(target: SyslogTarget) -> socket.socket:
     plain = socket.create_connection((target.host, target.port), timeout=_TIMEOUT_SECONDS)
     if not target.is_tls:
         return plain

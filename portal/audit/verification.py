@@ -73,7 +73,7 @@ def verify(*, given: Iterable[Anchor] = (), with_store: bool = True) -> Report:
     walk = _Walk()
     # A broken row says more than an anchor that cannot be read.
     problem = _walk_chain(walk, known) or _first_inserted(walk) or problem
-    waiting = 0 if problem else sealing.unsealed().count()
+    waiting = 0 if problem else sealing.list_unsealed().count()
     return Report(walk.position, walk.hash, waiting, walk.compared, problem)
 
 
@@ -142,7 +142,7 @@ def _check_link(walk: _Walk, link: ChainLink, event: AuditEvent | None) -> Probl
 def _first_inserted(walk: _Walk) -> Problem | None:
     if walk.latest_at is None:
         return None
-    event = sealing.unsealed().filter(at__lt=walk.latest_at - _LATEST).first()
+    event = sealing.list_unsealed().filter(at__lt=walk.latest_at - _LATEST).first()
     return _inserted(event, walk.latest_at) if event else None
 
 

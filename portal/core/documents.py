@@ -22,7 +22,7 @@ _MOST_DIGITS: Final = 20
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Unreadable(ValueError):
+class UnreadableDocument(ValueError):
     """A document cannot be read. `place` is a dotted path (`spec.env.0`), empty for the document itself.
     `is_syntax`: the text cannot be parsed, as opposed to a value that cannot be used.
     """
@@ -69,9 +69,9 @@ def read_json(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
     except RecursionError as error:
         raise _too_deep(bounds) from error
     except UnicodeDecodeError as error:
-        raise Unreadable("The text is not UTF-8.", is_syntax=True) from error
+        raise UnreadableDocument("The text is not UTF-8.", is_syntax=True) from error
     except ValueError as error:
-        raise Unreadable(f"Invalid JSON: {error}.", is_syntax=True) from error
+        raise UnreadableDocument(f"Invalid JSON: {error}.", is_syntax=True) from error
     check(value, bounds)
     return value
 
@@ -85,11 +85,11 @@ def read_yaml(text: str | bytes, bounds: Bounds = YAML) -> Any:
     try:
         _check_events(content, bounds)
         value = yaml.load(content, Loader=_Loader)  # noqa: S506  a SafeLoader with fewer types
-    except Unreadable:
+    except UnreadableDocument:
         raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets Python's own errors out for escapes such as \U00110000.
-        raise Unreadable(f"Invalid YAML{_line_of(error)}.", is_syntax=True) from error
+        raise UnreadableDocument(f"Invalid YAML{_line_of(error)}.", is_syntax=True) from error
     check(value, bounds)
     return value
 
@@ -109,9 +109,9 @@ def check(value: Any, bounds: Bounds = DEFAULT) -> None:
         name, item = step
         count += 1
         if count > bounds.most_values:
-            raise Unreadable(f"It contains more than {bounds.most_values:,} values.")
+            raise UnreadableDocument(f"It contains more than {bounds.most_values:,} values.")
         if problem := _problem_of(item, bounds):
-            raise Unreadable(problem, place=_place([*names, name]))
+            raise UnreadableDocument(problem, place=_place([*names, name]))
         if isinstance(item, dict | list):
             if len(open_levels) > bounds.most_depth:
                 raise _too_deep(bounds, _place([*names, name]))
@@ -124,7 +124,7 @@ def _items(item: Any, names: list[str], bounds: Bounds) -> Iterator[tuple[str, A
         return ((str(index), value) for index, value in enumerate(item))
     for key in item:
         if problem := _problem_of(key, bounds):
-            raise Unreadable(f"A key cannot be used. {problem}", place=_place(names))
+            raise UnreadableDocument(f"A key cannot be used. {problem}", place=_place(names))
     return iter(item.items())
 
 
@@ -154,17 +154,19 @@ def _bytes_of(text: str | bytes, bounds: Bounds) -> bytes:
     try:
         content = text.encode() if isinstance(text, str) else text
     except UnicodeEncodeError as error:
-        raise Unreadable("The text contains half a character (a lone surrogate).") from error
+        raise UnreadableDocument(
+            "The text contains half a character (a lone surrogate)."
+        ) from error
     if len(content) > bounds.most_bytes:
-        raise Unreadable(
+        raise UnreadableDocument(
             f"It has {len(content):,} bytes; the maximum is {bounds.most_bytes:,}.",
             is_syntax=True,
         )
     return content
 
 
-def _too_deep(bounds: Bounds, place: str = "") -> Unreadable:
-    return Unreadable(
+def _too_deep(bounds: Bounds, place: str = "") -> UnreadableDocument:
+    return UnreadableDocument(
         f"It is nested more than {bounds.most_depth} levels deep.", place=place, is_syntax=True
     )
 
@@ -213,9 +215,11 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
         line = key_node.start_mark.line + 1
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
-            raise Unreadable(f"Line {line}: write the name as text, in quotes.", is_syntax=True)
+            raise UnreadableDocument(
+                f"Line {line}: write the name as text, in quotes.", is_syntax=True
+            )
         if key in mapping:
-            raise Unreadable(f"Line {line}: {key[:60]} is defined twice.", is_syntax=True)
+            raise UnreadableDocument(f"Line {line}: {key[:60]} is defined twice.", is_syntax=True)
         mapping[key] = loader.construct_object(value_node, deep=True)
     return mapping
 
@@ -230,12 +234,12 @@ def _check_events(content: bytes, bounds: Bounds) -> None:
     for event in yaml.parse(content, Loader=yaml.SafeLoader):
         line = (event.start_mark.line if event.start_mark else 0) + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise Unreadable(
+            raise UnreadableDocument(
                 f"Line {line}: aliases and anchors (* and &) are not supported. Write out the value.",
                 is_syntax=True,
             )
         if getattr(event, "tag", None):
-            raise Unreadable(
+            raise UnreadableDocument(
                 f"Line {line}: tags (!) are not supported. Remove them.", is_syntax=True
             )
         if isinstance(event, yaml.CollectionStartEvent):
@@ -246,7 +250,7 @@ def _check_events(content: bytes, bounds: Bounds) -> None:
         if depth > bounds.most_depth:
             raise _too_deep(bounds)
         if count > bounds.most_values:
-            raise Unreadable(f"It contains more than {bounds.most_values:,} values.")
+            raise UnreadableDocument(f"It contains more than {bounds.most_values:,} values.")
 
 
 def _line_of(error: Exception) -> str:

@@ -41,7 +41,7 @@ def free(at: datetime) -> Q:
     return Q(lease_until__isnull=True) | Q(lease_until__lte=at)
 
 
-def lost(row: object) -> Conflict:
+def build_lost_error(row: object) -> Conflict:
     """Return the error to raise if `is_held` is False or `renew` returns None."""
     return Conflict(f"Another worker took over the {row}.", code="lease_lost")
 

@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 
-class Unreadable(Exception):
+class UnreadableSecret(Exception):
     """The text was encrypted with another secret key, or altered."""
 
 
@@ -25,7 +25,7 @@ def unseal(purpose: str, sealed: str) -> str:
     try:
         return _fernet(purpose).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
-        raise Unreadable("it cannot be decrypted with the current secret key") from error
+        raise UnreadableSecret("it cannot be decrypted with the current secret key") from error
 
 
 def digest(purpose: str, text: str) -> bytes:
@@ -33,7 +33,7 @@ def digest(purpose: str, text: str) -> bytes:
     return hmac.digest(_key(settings.SECRET_KEY, purpose), text.encode(), "sha256")
 
 
-def token_of(purpose: str, nonce: str) -> str:
+def derive_token(purpose: str, nonce: str) -> str:
     """Derive a token from a nonce and the secret key, so that the row of the nonce does not hold the token."""
     return urlsafe_b64encode(digest(purpose, nonce)).decode().rstrip("=")
 

@@ -28,7 +28,7 @@ def token_list(request: HttpRequest, user: User) -> HttpResponse:
     context = {
         "form": TokenForm(user) if made else form,
         "made": made,
-        "tokens": tokens.list_of(user),
+        "tokens": tokens.list_tokens(user),
     }
     return render(request, "dashboard/tokens.html", context, status=422 if form.errors else 200)
 

@@ -37,7 +37,7 @@ def team_list(request: HttpRequest, user: User) -> HttpResponse:
             status = error.status
     elif form.errors:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    overview = admin_overview.teams_of(actor=user)
+    overview = admin_overview.list_teams(actor=user)
     context = {"teams": overview, "form": form}
     return render(request, "dashboard/admin.html", context, status=status)
 
@@ -99,17 +99,17 @@ def team_page(
     made: NewToken | None = None,
 ) -> HttpResponse:
     """Render the page; a refused form keeps its input and errors."""
-    overview = admin_overview.team_of(actor=user, slug=slug)
+    overview = admin_overview.get_team_overview(actor=user, slug=slug)
     context = {
         "team": overview,
-        "limits": limits or LimitsForm.of(overview.team),
+        "limits": limits or LimitsForm.for_team(overview.team),
         "member": member or MemberForm(),
         "delegations": delegations.list_open(actor=user, team=overview.team),
         "delegate": delegate or DelegateForm(),
         "invite": invite or InviteForm(),
         "invited": invited,
         "invitations": invitations.list_open(actor=user, team=overview.team),
-        "service_accounts": service_accounts.list_of(actor=user, team=overview.team),
+        "service_accounts": service_accounts.list_service_accounts(actor=user, team=overview.team),
         "service": service or ServiceAccountForm(),
         "overlaps": OVERLAP_CHOICES,
         "made": made,

@@ -53,7 +53,7 @@ class LimitsForm(forms.Form):
     )
 
     @classmethod
-    def of(cls, team: Team) -> LimitsForm:
+    def for_team(cls, team: Team) -> LimitsForm:
         return cls(
             initial={
                 "quota_gpus": team.quota_gpus,

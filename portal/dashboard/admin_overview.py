@@ -41,7 +41,7 @@ class TeamOverview:
         return self.spend.total_amount * 100 / budget if budget else None
 
 
-def teams_of(*, actor: User) -> Sequence[TeamRow]:
+def list_teams(*, actor: User) -> Sequence[TeamRow]:
     """Raises Forbidden for users who manage no team."""
     led = roles.led_teams(actor).annotate(
         members=Count(
@@ -59,14 +59,14 @@ def teams_of(*, actor: User) -> Sequence[TeamRow]:
     return [TeamRow(team, team.members, held.get(team.slug, Decimal(0))) for team in rows]
 
 
-def team_of(*, actor: User, slug: str) -> TeamOverview:
+def get_team_overview(*, actor: User, slug: str) -> TeamOverview:
     """Raises NotFound outside the team and Forbidden for users who may not manage its members."""
     team = teams.get_visible(actor=actor, slug=slug)
     policy.require(actor, Action.MANAGE_MEMBERS, team)
     return TeamOverview(
         team=team,
         members=teams.list_members(actor=actor, team=team),
-        spend=costs.spent_this_month(team_slug=slug),
+        spend=costs.sum_spend_this_month(team_slug=slug),
         gpus_in_use=costs.gpus_in_use(team_slug=slug),
         may_set_limits=policy.is_allowed(actor, Action.MANAGE_TEAM, team),
     )

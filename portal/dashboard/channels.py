@@ -63,7 +63,7 @@ class ChannelItem:
 @never_cache
 @require_http_methods(["GET", "POST"])
 @people_only
-def of_team(request: HttpRequest, user: User, slug: str) -> HttpResponse:
+def team_channels_page(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     rows = channels.list_of_team(actor=user, team=team)
     return _page(request, user, team, rows)
@@ -72,7 +72,7 @@ def of_team(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 @people_only
-def of_person(request: HttpRequest, user: User) -> HttpResponse:
+def person_channels_page(request: HttpRequest, user: User) -> HttpResponse:
     return _page(request, user, None, channels.list_of_person(user))
 
 

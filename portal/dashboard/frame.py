@@ -57,7 +57,7 @@ def session(request: HttpRequest) -> HttpResponse:
 def chart_script(request: HttpRequest, version: str) -> HttpResponse:
     if version != bundle.VERSION:
         raise NotFound("Chart script version not found.")
-    compressed = bundle.compressed()
+    compressed = bundle.compress_bundle()
     is_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
     response = HttpResponse(
         compressed if is_gzip else gzip.decompress(compressed),

@@ -72,23 +72,23 @@ def _context_of(
     return {
         "team": team,
         "person": user.display_name,
-        "needs": home_needs.needs_of(user, team, of_team.spend, now),
+        "needs": home_needs.list_needs(user, team, of_team.spend, now),
         "of_team": of_team,
         "can_request": can_request,
     }
 
 
 def _of_team(user: User, team: Team, now: datetime, *, can_request: bool) -> _OfTeam:
-    allocated = current.allocated_to_team(team_slug=team.slug)
-    spend = home_tiles.spend_of(team, allocated, now)
+    allocated = current.count_team_gpus(team_slug=team.slug)
+    spend = home_tiles.build_spend_tile(team, allocated, now)
     newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
     is_new = not newest and not page_home.has_versions(actor=user, team_slug=team.slug)
     figures = statistics.total_figures(deployments.list_with_traffic(user, team_slug=team.slug))
     events = page_home.recent_events(actor=user, team_slug=team.slug)
     context = {
         "team": team,
-        "traffic": home_tiles.traffic_of(team, figures, now),
-        "gpus": home_tiles.gpus_of(team, allocated),
+        "traffic": home_tiles.build_traffic_tiles(team, figures, now),
+        "gpus": home_tiles.build_gpu_tile(team, allocated),
         "spend": spend,
         "rows": deployment_rows.build_rows(newest),
         "events": _without_repeats(serving_events.event_rows(events))[:_EVENTS],

@@ -47,9 +47,9 @@ class Need:
     since: datetime | None = None
 
 
-def needs_of(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
+def list_needs(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
     needs = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_PER_KIND]]
-    waiting = changes.of_ids(changes.waiting_for(user, most=_MAX_PER_KIND))
+    waiting = changes.list_by_ids(changes.waiting_for(user, most=_MAX_PER_KIND))
     needs += [_waiting(change) for change in waiting]
     needs += [_batch(job) for job in batch.first_waiting_for(user, _MAX_PER_KIND)]
     needs += [

@@ -61,7 +61,7 @@ class SpendTile:
         return "warn" if self.over else ""
 
 
-def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
+def build_traffic_tiles(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
     """`figures` are the sums over the team's deployments."""
     minutes = current.minutes_of_team(team_slug=team.slug, minutes=_MINUTES)
     by_minute = {minute.at: minute for minute in minutes}
@@ -77,15 +77,15 @@ def traffic_of(team: Team, figures: Figures, now: datetime) -> TrafficTiles:
     )
 
 
-def gpus_of(team: Team, allocated: AllocatedGpus) -> GpuTile:
+def build_gpu_tile(team: Team, allocated: AllocatedGpus) -> GpuTile:
     percent = float(100 * allocated.gpus / team.quota_gpus) if team.quota_gpus else None
     tone = "warn" if percent is not None and percent > 90 else ""
-    kinds = shares.kinds_of(allocated.resources)
+    kinds = shares.name_plural(allocated.resources)
     return GpuTile(kinds, allocated.gpus.normalize(), team.quota_gpus, percent, tone)
 
 
-def spend_of(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
-    spend = costs.spent_this_month(team_slug=team.slug)
+def build_spend_tile(team: Team, allocated: AllocatedGpus, now: datetime) -> SpendTile:
+    spend = costs.sum_spend_this_month(team_slug=team.slug)
     spent = spend.total_amount.quantize(CENT)
     budget = team.monthly_budget_amount or None
     days = calendar.monthrange(now.year, now.month)[1]

@@ -43,14 +43,14 @@ _PAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class JumpTarget:
     text: str
     url: str
     kind: str
     icon: str
 
 
-def find(*, actor: User, text: str) -> Sequence[Target]:
+def find(*, actor: User, text: str) -> Sequence[JumpTarget]:
     """Find the first 12 results: deployments, pipelines and models that match, then pages."""
     query = text.strip().lower()
     matches = (
@@ -61,38 +61,40 @@ def find(*, actor: User, text: str) -> Sequence[Target]:
     return list(islice(chain(matches, _pages(query)), _MAX_TARGETS))
 
 
-def _deployments(actor: User, query: str) -> Iterator[Target]:
+def _deployments(actor: User, query: str) -> Iterator[JumpTarget]:
     team, name = _split(query)
     rows = deployments.list_visible_to(actor).filter(name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows[:_MAX_OF_A_KIND]:
         url = f"/deployments/{row.team.slug}/{row.name}"
-        yield Target(f"{row.team.slug}/{row.name}", url, "deployment", "rocket")
+        yield JumpTarget(f"{row.team.slug}/{row.name}", url, "deployment", "rocket")
 
 
-def _pipelines(actor: User, query: str) -> Iterator[Target]:
+def _pipelines(actor: User, query: str) -> Iterator[JumpTarget]:
     team, name = _split(query)
     rows = pipelines.list_visible_to(actor).filter(name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows[:_MAX_OF_A_KIND]:
         url = f"/pipelines/{row.team.slug}/{row.name}"
-        yield Target(f"{row.team.slug}/{row.name}", url, "pipeline", "workflow")
+        yield JumpTarget(f"{row.team.slug}/{row.name}", url, "pipeline", "workflow")
 
 
-def _models(actor: User, query: str) -> Iterator[Target]:
+def _models(actor: User, query: str) -> Iterator[JumpTarget]:
     team, name = _split(query)
     rows = Model.objects.filter(team__in=policy.visible_teams(actor), name__icontains=name)
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows.select_related("team").order_by("name")[:_MAX_OF_A_KIND]:
         url = f"/models/{row.team.slug}/{row.name}"
-        yield Target(f"{row.team.slug}/{row.name}", url, "model", "box")
+        yield JumpTarget(f"{row.team.slug}/{row.name}", url, "model", "box")
 
 
-def _pages(query: str) -> Iterator[Target]:
-    return (Target(text, url, "page", icon) for text, url, icon in _PAGES if query in text.lower())
+def _pages(query: str) -> Iterator[JumpTarget]:
+    return (
+        JumpTarget(text, url, "page", icon) for text, url, icon in _PAGES if query in text.lower()
+    )
 
 
 def _split(query: str) -> tuple[str, str]:

@@ -15,14 +15,14 @@ from portal.accounts.scopes import DESCRIPTIONS, OF_SERVICE_ACCOUNTS, Scope
 _MOST_REQUESTS: Final = 2**31 - 1
 
 
-class NewToken(TypedDict):
+class TokenRequest(TypedDict):
     name: str
     scopes: list[str]
     days: int
     requests_per_minute: int | None
 
 
-class NewPersonalToken(NewToken):
+class NewPersonalToken(TokenRequest):
     team_slug: str
 
 
@@ -102,9 +102,9 @@ class ServiceAccountForm(_LifetimeForm):
             "name"
         ].help_text = "Name of what uses it, for example ci. Lowercase letters, digits and '-'."
 
-    def values(self) -> NewToken:
+    def values(self) -> TokenRequest:
         data = self.cleaned_data
-        return NewToken(
+        return TokenRequest(
             name=data["name"],
             scopes=data["scopes"],
             days=data["days"],

@@ -21,7 +21,7 @@ from portal.doctor.checks import (  # noqa: F401  each registers its checks
     upkeep,
     workers,
 )
-from portal.doctor.lines import Line, Status, failed
+from portal.doctor.lines import Line, Status, report_failed
 from portal.doctor.registry import Check
 from portal.doctor.secrets import redact
 
@@ -54,7 +54,7 @@ def _lines(check: Check) -> list[Line]:
         lines.extend(check.run())
     except Exception as error:
         logger.debug("the check %s ended early", check.name, exc_info=error)
-        lines.append(failed(check.name, f"{type(error).__name__}: {error}", check.fix))
+        lines.append(report_failed(check.name, f"{type(error).__name__}: {error}", check.fix))
     return lines
 
 

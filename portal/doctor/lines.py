@@ -33,9 +33,9 @@ def note(name: str, detail: str, fix: str) -> Line:
     return Line(name, Status.NOTE, detail, fix)
 
 
-def unknown(name: str, detail: str, fix: str) -> Line:
+def report_unknown(name: str, detail: str, fix: str) -> Line:
     return Line(name, Status.UNKNOWN, detail, fix)
 
 
-def failed(name: str, detail: str, fix: str) -> Line:
+def report_failed(name: str, detail: str, fix: str) -> Line:
     return Line(name, Status.FAILED, detail, fix)

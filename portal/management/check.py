@@ -26,7 +26,7 @@ _SCHEMA = (*_MANAGE, "spectacular", "--validate", "--fail-on-warn", "--api-versi
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckCommand:
     name: str
     command: tuple[str, ...]
     fix: str
@@ -34,8 +34,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    check: Check
+class CheckResult:
+    check: CheckCommand
     is_ok: bool
     seconds: float
     output: str
@@ -59,7 +59,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _checks() -> list[Check]:
+def _checks() -> list[CheckCommand]:
     production = {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "SLIPWAY_SECRET_KEY": secrets.token_urlsafe(50),
@@ -71,29 +71,29 @@ def _checks() -> list[Check]:
     migrations = (*_MANAGE, "makemigrations", "--check", "--dry-run", "-v", "1")
     templates = ("--check", "--lint", "templates")
     return [
-        Check("mypy", (_tool("mypy"),), "Fix the types reported above."),
-        Check(
+        CheckCommand("mypy", (_tool("mypy"),), "Fix the types reported above."),
+        CheckCommand(
             "newest Django",
             (sys.executable, "-m", "portal.management.next_django"),
             "Write what Django 5.2 and the newest release both take.",
         ),
-        Check("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
-        Check("ruff format", (_tool("ruff"), "format", "--check", "."), "ruff format ."),
-        Check(
+        CheckCommand("ruff check", (_tool("ruff"), "check", "."), "ruff check --fix ."),
+        CheckCommand("ruff format", (_tool("ruff"), "format", "--check", "."), "ruff format ."),
+        CheckCommand(
             "import-linter",
             (_tool("lint-imports"),),
             "Move the code so that imports follow docs/architecture.md.",
         ),
         *(_imports_of(house) for house in install.HOUSES),
-        Check("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
-        Check("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
-        Check("deploy settings", deploy, "Fix portal/settings.py.", production),
-        Check(
+        CheckCommand("djLint", (_tool("djlint"), *templates), "djlint --reformat templates"),
+        CheckCommand("migrations", migrations, "manage.py makemigrations", _TEST_SETTINGS),
+        CheckCommand("deploy settings", deploy, "Fix portal/settings.py.", production),
+        CheckCommand(
             "OpenAPI snapshot",
             (sys.executable, "-m", "portal.management.check", "--openapi"),
             "Run make openapi and review the diff before you commit it.",
         ),
-        Check(
+        CheckCommand(
             "client's answers",
             (sys.executable, "-m", "portal.management.client_answers", "--check"),
             "Run make openapi; what the client names is in client/answers.toml.",
@@ -101,8 +101,8 @@ def _checks() -> list[Check]:
     ]
 
 
-def _imports_of(house: str) -> Check:
-    return Check(
+def _imports_of(house: str) -> CheckCommand:
+    return CheckCommand(
         f"imports of {house}",
         (_tool("lint-imports"), "--config", f"{house}/pyproject.toml"),
         f"What {house} may import is in {house}/pyproject.toml.",
@@ -133,7 +133,7 @@ def _schema() -> str:
     return done.stdout
 
 
-def _run(check: Check) -> Result:
+def _run(check: CheckCommand) -> CheckResult:
     began = time.monotonic()
     done = subprocess.run(
         check.command,
@@ -144,10 +144,10 @@ def _run(check: Check) -> Result:
         text=True,
         check=False,
     )
-    return Result(check, done.returncode == 0, time.monotonic() - began, done.stdout)
+    return CheckResult(check, done.returncode == 0, time.monotonic() - began, done.stdout)
 
 
-def _show(result: Result) -> Result:
+def _show(result: CheckResult) -> CheckResult:
     is_skipped = result.is_ok and result.output.startswith("Skipped:")
     word = "FAILED" if not result.is_ok else "skip  " if is_skipped else "ok    "
     print(f"{word} {result.check.name:<18} {result.seconds:5.1f} s", flush=True)

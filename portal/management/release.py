@@ -44,7 +44,7 @@ def main() -> None:
 
 def build(target: Path) -> list[Path]:
     """Replace what is in `target`. Raises Unfit where the versions of the tree differ."""
-    version = shared_version(versions_of(REPOSITORY))
+    version = shared_version(read_versions(REPOSITORY))
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def build(target: Path) -> list[Path]:
     return [*built, sums]
 
 
-def versions_of(tree: Path) -> Mapping[str, str]:
+def read_versions(tree: Path) -> Mapping[str, str]:
     """Return each version that the tree states, by the file that states it."""
     projects = (f"{project}/pyproject.toml" for project in (".", *install.HOUSES))
     stated = {

@@ -50,7 +50,7 @@ def main() -> None:
     print(f"Wrote {target.relative_to(REPOSITORY)}.")
 
 
-def packages_of(lock: str) -> Iterator[Package]:
+def parse_packages(lock: str) -> Iterator[Package]:
     for pin in _PIN.finditer(lock):
         digests = tuple(_HASH.findall(pin["rest"]))
         yield Package(pin["name"], pin["version"], digests)
@@ -67,7 +67,7 @@ def document(made_at: datetime) -> str:
         bom_ref=project["name"],
         licenses=[licenses.make_from_string(project["license"])],
     )
-    bom = Bom(components=[_component(one, licenses) for one in packages_of(LOCK.read_text())])
+    bom = Bom(components=[_component(one, licenses) for one in parse_packages(LOCK.read_text())])
     bom.metadata.component = slipway
     bom.metadata.timestamp = made_at
     bom.serial_number = uuid5(

@@ -19,7 +19,7 @@ API_ERRORS: Final = 'handler=~"/v1/.+",status=~"5.*"'
 SERVED: Final = f'finished_reason!~"{_NOT_SERVED}"'
 
 
-def pods_of(deployment: str = ANY_DEPLOYMENT, *, label: str = "pod") -> str:
+def match_pods(deployment: str = ANY_DEPLOYMENT, *, label: str = "pod") -> str:
     """Return a matcher of pods. `deployment` is a regular expression of names."""
     return f'{label}=~"{deployment}-r[0-9]+-.+"'
 
@@ -30,14 +30,14 @@ def by_deployment(aggregate: str, vector: str, *, extra: str = "") -> str:
     return f"{aggregate} by ({labels}) ({_named(vector)})"
 
 
-def of_gpu_owners(vector: str, *, deployment: str = ANY_DEPLOYMENT, more: str = "") -> str:
+def restrict_to_gpu_owners(vector: str, *, deployment: str = ANY_DEPLOYMENT, more: str = "") -> str:
     """Return a metric of dcgm-exporter for the GPUs that pods of the portal hold. `vector` has `WHERE` in the place
     of its matchers.
 
     Prometheus renames the exporter's labels, unless its ServiceMonitor says honorLabels.
     """
-    renamed = vector.replace("WHERE", pods_of(deployment, label="exported_pod") + more)
-    honored = vector.replace("WHERE", pods_of(deployment) + more.replace("exported_", ""))
+    renamed = vector.replace("WHERE", match_pods(deployment, label="exported_pod") + more)
+    honored = vector.replace("WHERE", match_pods(deployment) + more.replace("exported_", ""))
     moved = f'label_replace({renamed}, "namespace", "$1", "exported_namespace", "(.+)")'
     return f"({_named(moved, pod='exported_pod')} or {_named(honored)})"
 

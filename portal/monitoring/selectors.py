@@ -9,7 +9,7 @@ from portal.core.errors import NotFound
 from portal.monitoring.rules.targets import TargetFacts
 
 
-def targets_of(cluster: str) -> list[TargetFacts]:
+def list_targets(cluster: str) -> list[TargetFacts]:
     """Return the SLOs of all teams' deployments in the cluster that should run. Raises NotFound."""
     ids = {row.name: row.id for row in clusters.list_clusters()}
     if cluster not in ids:

@@ -40,7 +40,7 @@ def _send(model: type[AccountLink], lease: Lease) -> None:
     if links.why_dead(link):
         leases.release(model, lease, next_check_at=None)
         return
-    mail = mail_of(link)
+    mail = compose_mail(link)
     try:
         url = addresses.apprise_url(ChannelKind.EMAIL, mail.to, extras={})
         gateway.send(url, mail.message)
@@ -62,7 +62,7 @@ def _finish(model: type[AccountLink], lease: Lease, *, outcome: str) -> None:
     logger.info("%s=%s mail %s", model._meta.model_name, lease.pk, outcome)
 
 
-def mail_of(link: AccountLink) -> Mail:
+def compose_mail(link: AccountLink) -> Mail:
     """Raises TypeError for a link of another kind."""
     if isinstance(link, Invitation):
         return _invitation(link)
@@ -91,7 +91,7 @@ def _password_link(link: PasswordLink) -> Mail:
 
 
 def _address(page: str, link: AccountLink) -> str:
-    return f"{settings.SLIPWAY_PUBLIC_URL}/{page}/{links.token_of(link.nonce)}"
+    return f"{settings.SLIPWAY_PUBLIC_URL}/{page}/{links.derive_token(link.nonce)}"
 
 
 def _end(link: AccountLink) -> str:

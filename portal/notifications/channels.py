@@ -118,7 +118,7 @@ def get_own(*, actor: User, channel_id: int) -> Channel:
 
 
 def _check_events(event_codes: Sequence[str]) -> None:
-    unknown = events.unknown(event_codes)
+    unknown = events.list_unknown(event_codes)
     if unknown:
         raise Invalid(f"Unknown event: {unknown[0]}.", fields={"events": "unknown"})
 

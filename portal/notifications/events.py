@@ -84,6 +84,6 @@ def find(code: str) -> Event:
     return _KNOWN[code]
 
 
-def unknown(codes: Collection[str]) -> list[str]:
+def list_unknown(codes: Collection[str]) -> list[str]:
     offered = {event.code for event in CATALOGUE}
     return sorted(code for code in codes if code not in offered)

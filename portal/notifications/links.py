@@ -46,7 +46,7 @@ class DecisionRequest:
         }
 
 
-def decision_of(data: Mapping[str, Any]) -> DecisionRequest | None:
+def read_decision(data: Mapping[str, Any]) -> DecisionRequest | None:
     decision = data.get("decide")
     if not decision:
         return None
@@ -77,7 +77,7 @@ def make(*, delivery: Delivery, user: User, decision: DecisionRequest) -> Decisi
         step_index=decision.step_index,
         evidence_hash=decision.evidence_hash,
         nonce=nonce,
-        digest=_digest(vault.token_of(nonce)),
+        digest=_digest(vault.derive_token(nonce)),
         created_at=at,
         expires_at=at + LIFETIME,
     )
@@ -85,7 +85,7 @@ def make(*, delivery: Delivery, user: User, decision: DecisionRequest) -> Decisi
 
 def path_of(link: DecisionLink) -> str:
     """Return the link's path with its token, for the message only."""
-    return f"/decide/{vault.token_of(link.nonce)}"
+    return f"/decide/{vault.derive_token(link.nonce)}"
 
 
 def known_digest(token: str) -> str:
@@ -98,7 +98,7 @@ def known_digest(token: str) -> str:
     return digest
 
 
-def id_of(digest: str) -> int:
+def find_id(digest: str) -> int:
     return DecisionLink.objects.only("pk").get(digest=digest).pk
 
 

@@ -62,7 +62,7 @@ def _try(delivery: Delivery, lease: Lease) -> None:
             "url": _absolute(delivery.notice.path),
         }
         gateway.send(
-            addresses.apprise_url(channel.kind, plain, extras=extras), message_of(delivery)
+            addresses.apprise_url(channel.kind, plain, extras=extras), compose_message(delivery)
         )
     except (vault.Unreadable, gateway.Refused) as error:
         _finish(delivery, lease, DeliveryState.FAILED, str(error))
@@ -74,7 +74,7 @@ def _try(delivery: Delivery, lease: Lease) -> None:
         _finish(delivery, lease, DeliveryState.SENT, "sent")
 
 
-def message_of(delivery: Delivery) -> Message:
+def compose_message(delivery: Delivery) -> Message:
     notice = delivery.notice
     lines = [notice.message, f"{_team_of(notice)}: {_absolute(notice.path)}"]
     link = DecisionLink.objects.filter(delivery=delivery).first()

@@ -94,7 +94,7 @@ def _add(
 
 def send_to(*, notice: Notice, channels: Iterable[Channel]) -> None:
     """Queue a delivery for each channel, with a link for users who may decide. Needs a transaction."""
-    decision = links.decision_of(notice.data)
+    decision = links.read_decision(notice.data)
     for channel in channels:
         delivery = Delivery.objects.create(
             notice=notice,

@@ -6,7 +6,7 @@ from typing import Final
 
 from portal.core import sealing
 
-Unreadable = sealing.Unreadable
+Unreadable = sealing.UnreadableSecret
 _ADDRESSES: Final = "channel addresses"
 _LINKS: Final = "decision links"
 
@@ -25,6 +25,6 @@ def unseal(sealed: str) -> str:
         ) from error
 
 
-def token_of(nonce: str) -> str:
+def derive_token(nonce: str) -> str:
     """Derive a token from a nonce and the secret key."""
-    return sealing.token_of(_LINKS, nonce)
+    return sealing.derive_token(_LINKS, nonce)

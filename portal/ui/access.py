@@ -84,7 +84,7 @@ def _confirm_first(request: HttpRequest, user: User, *, is_keeping: bool) -> Htt
     return confirm_page.show(
         request,
         user,
-        form=confirm_page.form_of(user),
+        form=confirm_page.build_form(user),
         next_path=request.get_full_path(),
         kept=sealed,
         status=HTTPStatus.FORBIDDEN,

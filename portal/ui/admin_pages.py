@@ -51,7 +51,7 @@ class AdminPage:
     ) -> HttpResponse:
         return render(request, self.template, {**context, "admin_page": self}, status=status)
 
-    def done(self, request: HttpRequest, message: str) -> HttpResponse:
+    def redirect_with_message(self, request: HttpRequest, message: str) -> HttpResponse:
         """Redirect back to the page, with a message."""
         messages.success(request, message)
         return redirect(self.url)
@@ -65,4 +65,4 @@ class AdminPage:
         except Conflict as error:
             messages.error(request, error.message)
             return redirect(self.url)
-        return self.done(request, message)
+        return self.redirect_with_message(request, message)

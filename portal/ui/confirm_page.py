@@ -23,7 +23,7 @@ class AnswerForm(PasskeyForm):
     typed = "answer"
 
 
-class PasswordForm(AnswerForm):
+class ConfirmPasswordForm(AnswerForm):
     answer = forms.CharField(
         label="Your password",
         max_length=MAX_PASSWORD,
@@ -32,7 +32,7 @@ class PasswordForm(AnswerForm):
     )
 
 
-class CodeForm(AnswerForm):
+class ConfirmCodeForm(AnswerForm):
     answer = forms.CharField(
         label="Code",
         max_length=40,
@@ -42,8 +42,8 @@ class CodeForm(AnswerForm):
     renamed = {"code": "answer"}
 
 
-def form_of(user: User, data: object = None) -> AnswerForm:
-    kind = CodeForm if second_factor.is_on(user) else PasswordForm
+def build_form(user: User, data: object = None) -> AnswerForm:
+    kind = ConfirmCodeForm if second_factor.is_on(user) else ConfirmPasswordForm
     return kind(data)
 
 

@@ -107,5 +107,5 @@ def _entry(request: HttpRequest, path: str, text: str, icon: str) -> RailEntry:
     paths = (path, _BESIDE.get(path, path))
     is_current = here in paths or (path != "/" and here.startswith(tuple(f"{p}/" for p in paths)))
     user = request.user
-    badge = slots.badge_of(path, user) if isinstance(user, User) else 0
+    badge = slots.count_badge(path, user) if isinstance(user, User) else 0
     return RailEntry(path=path, text=text, icon=icon, is_current=is_current, badge=badge)

@@ -86,18 +86,20 @@ def from_text(definition: FieldDefinition, text: str) -> Any:
     if definition.model is not None:
         return {} if text == ON else None
     if definition.is_list:
-        return [number_of(part.strip()) for part in text.split(",") if part.strip()]
+        return [parse_number(part.strip()) for part in text.split(",") if part.strip()]
     if definition.kind is bool:
         return text == ON
     if definition.kind is float:
-        number = number_of(text)
+        number = parse_number(text)
         is_percent = definition.unit == "%" and isinstance(number, int)
         return int(number) / 100 if is_percent else number
     if definition.kind is int:
-        return number_of(text.replace(",", "") if definition.extra.get("has_separators") else text)
+        return parse_number(
+            text.replace(",", "") if definition.extra.get("has_separators") else text
+        )
     return text
 
 
-def number_of(text: str) -> int | str:
+def parse_number(text: str) -> int | str:
     """Parse a whole number. Other text stays as typed, so that it is refused at its field."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else text

@@ -16,7 +16,7 @@ from portal.accounts.local import second_factor
 from portal.accounts.local.sessions import LOCAL
 from portal.accounts.sign_ins import Attempt
 from portal.ui import kept_input, sign_in_code
-from portal.ui.sign_in_session import attempt_of, finish
+from portal.ui.sign_in_session import build_attempt, finish
 
 _TOO_MANY = "too_many_failures"
 _BUSY_SECONDS = 10
@@ -29,7 +29,7 @@ class SignInForm(AuthenticationForm):
         username = str(self.cleaned_data.get("username") or "")
         if self.request is None:
             return Attempt(username, "")
-        return attempt_of(self.request, username)
+        return build_attempt(self.request, username)
 
     def clean(self) -> dict[str, Any]:
         if not self.cleaned_data.get("username") or not self.cleaned_data.get("password"):
@@ -49,7 +49,7 @@ class SignInForm(AuthenticationForm):
                     "Too many people are signing in. Try again in a moment.", _BUSY_SECONDS
                 )
             cleaned = self._check_password(attempt)
-        sign_ins.succeeded(attempt)
+        sign_ins.record_success(attempt)
         return cleaned
 
     def _check_password(self, attempt: Attempt) -> dict[str, Any]:

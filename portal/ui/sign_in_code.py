@@ -78,7 +78,7 @@ def _check(request: HttpRequest, user: User, form: CodeForm) -> str:
     address = client_address(request)
     if answer := form.cleaned_data["passkey"]:
         state = challenges.take(request, user)
-        site = challenges.site_of(request)
+        site = challenges.find_site(request)
         passkeys.require(user, site=site, state=state, answer=answer, address=address)
         return LOCAL_WITH_PASSKEY
     second_factor.require(user, form.cleaned_data["code"], address=address)

@@ -23,7 +23,7 @@ from portal.core.client_address import client_address, client_network
 SECOND_STEP: Final = "second_step"
 
 
-def attempt_of(request: HttpRequest, username: str) -> Attempt:
+def build_attempt(request: HttpRequest, username: str) -> Attempt:
     device = request.COOKIES.get(sign_ins.COOKIE, "")
     return Attempt(username, client_network(request), device)
 
@@ -51,7 +51,7 @@ def begin_session(
 
 def finish(request: HttpRequest, user: User, *, method: str, next_path: str) -> HttpResponse:
     """Sign the person of a local account in. `next_path` was checked."""
-    attempt = attempt_of(request, user.username)
+    attempt = build_attempt(request, user.username)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
     begin_session(request, method=method, authenticated_at=clock.now())
     response = redirect(next_path)

@@ -66,7 +66,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     begin_session(
         request,
         method=provider.label,
-        authenticated_at=confirmation.authenticated_at(answer.claims),
+        authenticated_at=confirmation.read_sign_in_time(answer.claims),
     )
     path = _safe_path(request, answer.next_path)
     return redirect(path or resolve_url(settings.LOGIN_REDIRECT_URL))
@@ -83,7 +83,7 @@ def _confirmed(request: HttpRequest, provider: Provider, answer: Answer) -> Http
     confirmation.check(provider, answer.claims, user=user)
     sign_in.sign_in(provider, answer.claims)
     request.session.cycle_key()
-    step_up.mark(request.session, confirmation.authenticated_at(answer.claims))
+    step_up.mark(request.session, confirmation.read_sign_in_time(answer.claims))
     sign_in_events.record_success(
         user, method=f"confirmation by {provider.label}", address=client_address(request)
     )

@@ -40,7 +40,7 @@ def register_status(lines: Callable[[User], Sequence[StatusLine]]) -> None:
         _status_lines.append(lines)
 
 
-def badge_of(path: str, user: User) -> int:
+def count_badge(path: str, user: User) -> int:
     count = _badges.get(path)
     return count(user) if count else 0
 

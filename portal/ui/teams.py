@@ -37,7 +37,7 @@ def held_roles(request: HttpRequest, user: User) -> HeldRoles:
     """Return the roles of the request's user, read at most once in it."""
     page = cast("PageRequest", request)
     if not hasattr(page, "held_roles"):
-        page.held_roles = roles.held_by(user)
+        page.held_roles = roles.list_held_roles(user)
     return page.held_roles
 
 

@@ -47,7 +47,7 @@ _TONES = {
 _TONE_OF = {state: tone for tone, states in _TONES.items() for state in states}
 
 
-def of(state: str) -> str:
+def get_tone(state: str) -> str:
     """Return the tone of a state. Unknown and resting states are grey."""
     return _TONE_OF.get(state.lower(), WAIT)
 

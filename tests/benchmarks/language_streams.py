@@ -18,7 +18,7 @@ from deployments.guards.domain import counter_verdicts, limits, sequential_tests
 from deployments.guards.domain.betting import blocks
 from deployments.guards.domain.betting.slots import SLOT_SECONDS, Slot
 from deployments.guards.domain.counter_verdicts import CounterInputs
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
@@ -33,7 +33,7 @@ _PER_SECOND: Final = 5.0
 _TOKENS: Final = (100, 400)
 _FIRST_MS, _LATER_MS = 300.0, 20.0
 _FAILING, _ABORTED = 0.005, 0.02
-_COUNTED: Final = Facts(aborts_counted=1.0)
+_COUNTED: Final = SideFacts(aborts_counted=1.0)
 _LIMITS: Final = (
     *(limit for limit in limits.DEFAULTS_OF_TOKENS if limit.metric != "lost_requests"),
     GuardLimit(metric="tokens_per_second", max_ratio=1.25),

@@ -112,7 +112,7 @@ def _files(deployments: Sequence[Deployment]) -> Files:
     for deployment in deployments:
         rendered = RenderedDeployment(deployment)
         (revision,) = rendered.revisions
-        files.append([*rendered.of(revision).manifests, rendered.route])
+        files.append([*rendered.render_revision(revision).manifests, rendered.route])
     return files
 
 

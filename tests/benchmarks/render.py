@@ -125,7 +125,7 @@ def build(number: int, row: dict[str, Any]) -> list[Manifest]:
         size_mib=500,
         config_name=files.config_name,
     )
-    return [*revision.shared(context, served), *revision.own(context, served)]
+    return [*revision.build_shared(context, served), *revision.build_own(context, served)]
 
 
 def _rate(work: Callable[[], object], *, each: int) -> float:

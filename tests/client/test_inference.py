@@ -113,8 +113,8 @@ def test_outputs_are_arrays_of_their_shape() -> None:
 
 
 def test_without_numpy_outputs_are_nested_lists() -> None:
-    assert inference.nested([1, 2, 3, 4, 5, 6], [3, 2]) == [[1, 2], [3, 4], [5, 6]]
-    assert inference.nested([1, 2], [2]) == [1, 2]
+    assert inference.nest_values([1, 2, 3, 4, 5, 6], [3, 2]) == [[1, 2], [3, 4], [5, 6]]
+    assert inference.nest_values([1, 2], [2]) == [1, 2]
 
 
 def test_refusals_of_the_server_have_its_own_words() -> None:

@@ -56,8 +56,8 @@ class World:
 
     def push(self, served: ServedRevision) -> None:
         manifests = [
-            *revision.shared(self.context, served),
-            *revision.own(self.context, served),
+            *revision.build_shared(self.context, served),
+            *revision.build_own(self.context, served),
         ]
         objects.apply(cluster_id=self._cluster_id, manifests=manifests)
 
@@ -107,7 +107,7 @@ class World:
         names = [one["metadata"]["name"] for one in self.list_all(kind)]
         return f"{kind} {name} is not among {names}\n{services[-4000:]}"
 
-    def apply_route(self, backends: list[http_route.Backend]) -> dict[str, Any]:
+    def apply_route(self, backends: list[http_route.RouteBackend]) -> dict[str, Any]:
         route = http_route.http_route(self.context, backends)
         (stored,) = objects.apply(cluster_id=self._cluster_id, manifests=[route])
         return dict(stored)

@@ -42,7 +42,7 @@ def revision_with(context: ManifestContext, spec: ServingSpec) -> list[Manifest]
         tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.0",
     )
     one = replace(served(spec.engine), spec=spec)
-    return [*revision.shared(context, one), *revision.own(context, one)]
+    return [*revision.build_shared(context, one), *revision.build_own(context, one)]
 
 
 def wait_for_replicas(

@@ -115,7 +115,7 @@ def test_a_pod_gets_the_device_that_its_claim_selects(
         assert found.feature("mig-claims").is_there
         objects.apply(cluster_id=cluster_id, manifests=_manifests(context, engine, **fields))
         objects.apply(
-            cluster_id=cluster_id, manifests=resource_limits.of_namespace(context, quota_gpus=4)
+            cluster_id=cluster_id, manifests=resource_limits.limit_namespace(context, quota_gpus=4)
         )
         wait_until(
             lambda: [p["spec"].get("nodeName") for p in pods_of(cluster_id, namespace)] == [node],
@@ -164,7 +164,7 @@ def test_the_fleet_knows_the_devices_and_who_holds_them(
         node = Node.objects.get(name=name)
         [lease] = GpuLease.objects.filter(node=node, ended_at=None)
         (space,) = [s for s in node_spaces.list_spaces(cluster_id) if s.node == node]
-        found = node_devices.of_node(node, actor=SYSTEM)
+        found = node_devices.read_node_devices(node, actor=SYSTEM)
 
     assert seen.type == "ADDED"
     assert (node.gpu_count, node.gpu_product, node.gpu_memory_mib) == (2, _PRODUCT, 80 * 1024)

@@ -173,7 +173,7 @@ def test_stored_policies_admit_prometheus_and_the_api_server_to_metrics_and_nobo
         context, control_plane_cidrs=("10.0.9.4/32",), metrics_namespaces=("observability",)
     )
 
-    stored = client.apply(network.of_workload(here, served), force=True)
+    stored = client.apply(network.build_workload_policy(here, served), force=True)
 
     port = network.metrics_port(served)
     assert admits(stored, Peer("observability"), port)

@@ -61,7 +61,7 @@ def test_preflight_says_what_the_namespace_does_with_its_pods(
     (check,) = image_weights.check(context, one, offered, cluster="here")
     objects.apply(
         cluster_id=cluster_id,
-        manifests=[*revision.shared(context, one), *revision.own(context, one)],
+        manifests=[*revision.build_shared(context, one), *revision.build_own(context, one)],
     )
 
     where = f"--namespace={context.namespace}"

@@ -19,8 +19,8 @@ import pytest
 from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain.sources.kafka import topic
 from deployments.batch.domain.sources.kafka.kind import KafkaKind
-from deployments.batch.domain.sources.kafka.topic import KafkaTopic
-from deployments.batch.domain.worker_store import Ended
+from deployments.batch.domain.sources.kafka.topic import KafkaSource
+from deployments.batch.domain.worker_store import WorkerEnded
 from tests.cluster.kafka import broker, jars
 from tests.cluster.kafka.broker import USER, Broker
 from tests.deployments.batch.bench import Bench
@@ -79,7 +79,7 @@ def kill(consumer: Any) -> None:
     _close(consumer.source)
 
 
-def _close(source: KafkaTopic) -> None:
+def _close(source: KafkaSource) -> None:
     if source.producer is not None:
         source.producer.close(timeout=0)
     source.consumer.close(autocommit=False)
@@ -90,12 +90,12 @@ def _threads_of_kafka() -> list[threading.Thread]:
 
 
 EFFECTS = [
-    (KafkaTopic, "read"),
-    (KafkaTopic, "take"),
-    (KafkaTopic, "acknowledge"),
-    (KafkaTopic, "bury"),
-    (KafkaTopic, "send_dead"),
-    (KafkaTopic, "release"),
+    (KafkaSource, "read"),
+    (KafkaSource, "take"),
+    (KafkaSource, "acknowledge"),
+    (KafkaSource, "bury"),
+    (KafkaSource, "send_dead"),
+    (KafkaSource, "release"),
     (worker_outbox.Outbox, "create"),
 ]
 
@@ -133,7 +133,7 @@ def test_a_worker_killed_after_its_last_acknowledgement_is_counted_without_anoth
     kafka_bench.send(1, 2, 4)
     job = kafka_bench.running()
     worker = kafka_bench.consumer()
-    assert run_until_killed(worker, monkeypatch, KafkaTopic, "acknowledge", "after")
+    assert run_until_killed(worker, monkeypatch, KafkaSource, "acknowledge", "after")
     kill(worker)
 
     kafka_bench.bench.tick(job)
@@ -152,7 +152,7 @@ def test_a_message_that_ends_triton_is_a_dead_letter_and_takes_no_other_along(
         try:
             consumer.run()
             break
-        except Ended:
+        except WorkerEnded:
             kill(consumer)
     kafka_bench.bench.tick(job)
 
@@ -220,7 +220,7 @@ def test_without_a_topic_for_dead_letters_nothing_is_taken(kafka_bench: KafkaBen
     kafka_bench.send(1)
     kafka_bench.running(dead_letters="elsewhere")
 
-    with pytest.raises(Ended) as ended:
+    with pytest.raises(WorkerEnded) as ended:
         kafka_bench.consumer()
 
     assert ended.value.code == worker_store.NEVER
@@ -251,5 +251,5 @@ def test_the_pod_imports_the_client_from_what_the_portal_put_into_the_store(
     assert done.stdout.strip() == f"{tmp_path}/kafka/__init__.py"
 
     outbox = kafka_bench.consumer().outbox
-    with pytest.raises(Ended, match="is not what the job names"):
+    with pytest.raises(WorkerEnded, match="is not what the job names"):
         outbox.load_library("0" * 64, tmp_path)

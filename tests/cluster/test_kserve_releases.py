@@ -131,7 +131,7 @@ def _refusal(spec: ServingSpec, offered: Capabilities) -> str:
 
 def _of_kserve(context: ManifestContext, served: ServedRevision) -> Iterator[Manifest]:
     """The objects that differ by release. The other ones: test_manifests.py."""
-    for manifest in [*revision.shared(context, served), *revision.own(context, served)]:
+    for manifest in [*revision.build_shared(context, served), *revision.build_own(context, served)]:
         if manifest["apiVersion"].startswith("serving.kserve.io/"):
             yield manifest
 
@@ -271,10 +271,10 @@ def replicated(context: ManifestContext, replicas: int) -> list[Manifest]:
         max_replicas=replicas,
     )
     served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
-    return [*revision.shared(context, served), *revision.own(context, served)]
+    return [*revision.build_shared(context, served), *revision.build_own(context, served)]
 
 
 def test_every_supported_release_is_run() -> None:
     run = {kserve_releases.parse(made.release) for made in build.KSERVE_RELEASES}
 
-    assert run | build.NOT_RUN == set(kserve_releases.supported())
+    assert run | build.NOT_RUN == set(kserve_releases.list_supported())

@@ -157,7 +157,7 @@ def test_workers_of_a_queue_of_messages_are_admitted_one_by_one(
     def state() -> queue_state.QueueState | None:
         namespace = scaled.context.namespace
         lists = queue_lists.read(scaled.cluster_id, known, namespace=namespace, queues=[QUEUE])
-        return queue_state.of_jobs(
+        return queue_state.read_job_queue(
             QUEUE, draining.workers(scaled), lists.workloads, lists.positions.get(QUEUE)
         )
 

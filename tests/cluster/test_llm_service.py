@@ -80,11 +80,11 @@ def test_a_revision_is_ready_before_any_gateway_has_accepted_its_pool(
 ) -> None:
     world.push(language_model(1, prefix_routing=True))
 
-    def observed() -> progress.Progress:
+    def observed() -> progress.WorkloadProgress:
         service = world.service("detector-r1")
         labels = {WORKLOAD_LABEL: "detector-r1"}
         pods = [pod for pod in world.list_all("pods") if has(pod["metadata"]["labels"], labels)]
-        return progress.of_workload(workload=service, pods=pods, desired_pods=1)
+        return progress.derive_workload_progress(workload=service, pods=pods, desired_pods=1)
 
     for name in ("detector-r1-kserve", "detector-r1-kserve-router-scheduler"):
         world.wait_for("deployments", name)

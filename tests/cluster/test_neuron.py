@@ -40,14 +40,14 @@ def test_a_pod_is_placed_by_its_devices_on_a_tainted_node(
     cluster_id: int, context: ManifestContext, admin: Kubectl, journey: Callable[[str], None]
 ) -> None:
     one = dataclasses.replace(served(serving_spec.KSERVE_VLLM), spec=ServingSpec.from_json(_SPEC))
-    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    manifests = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     name = f"inf-{context.namespace}"[:60]
     with ready_node(
         admin, name, instance_type="inf2.24xlarge", accelerators=_OFFERED, taints=[_TAINT]
     ) as node:
         objects.apply(cluster_id=cluster_id, manifests=manifests)
         objects.apply(
-            cluster_id=cluster_id, manifests=resource_limits.of_namespace(context, quota_gpus=4)
+            cluster_id=cluster_id, manifests=resource_limits.limit_namespace(context, quota_gpus=4)
         )
         wait_until(
             lambda: (

@@ -130,7 +130,7 @@ def _requirements(
     placement = Placement(other_instance_types="g6.xlarge").replace(capacity=capacity)
     for placed in (one.spec, one.spec.replace(placement=placement)):
         spec = placed.replace(placement=placed.placement.replace(capacity=capacity))
-        for pod in _pods(revision.own(context, replace(one, spec=spec))):
+        for pod in _pods(revision.build_own(context, replace(one, spec=spec))):
             selected = [
                 {"key": key, "operator": "In", "values": [value]}
                 for key, value in (pod.get("nodeSelector") or {}).items()

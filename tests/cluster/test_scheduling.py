@@ -39,7 +39,7 @@ def revision_of(context: ManifestContext, engine: str, **changed: Any) -> list[M
             sglang_image="lmsysorg/sglang:v0.5.23",
             tensorrt_llm_image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         )
-    return [*revision.shared(context, one), *revision.own(context, one)]
+    return [*revision.build_shared(context, one), *revision.build_own(context, one)]
 
 
 @pytest.mark.parametrize("engine", serving_spec.ENGINES)
@@ -76,7 +76,7 @@ def test_models_on_a_shared_claim_are_admitted_and_wait_for_their_volume(
     storage = Storage(model_cache="volume", volume_claim="models")
     one = served(serving_spec.TRITON)
     one = dataclasses.replace(one, spec=one.spec.replace(storage=storage))
-    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    manifests = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     with ready_node(admin, f"gpu-{context.namespace}"[:60]) as node:
         objects.apply(cluster_id=cluster_id, manifests=manifests)
         wait_until(
@@ -136,7 +136,7 @@ def test_images_are_kept_on_every_node_of_the_instance_type(
 ) -> None:
     one = served(serving_spec.TRITON)
     one = dataclasses.replace(one, spec=one.spec.replace(placement=Placement(pre_pull=True)))
-    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    manifests = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     first, second = (f"gpu-{context.namespace}-{number}"[-60:] for number in (1, 2))
 
     def nodes() -> list[str]:
@@ -160,7 +160,7 @@ def test_pods_go_to_the_next_instance_type_when_the_first_is_full(
     placement = Placement(other_instance_types="g6.xlarge")
     spec = one.spec.replace(placement=placement, gpus=4, min_replicas=2, max_replicas=2)
     one = dataclasses.replace(one, spec=spec)
-    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    manifests = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     # By name the other type comes first.
     other, first = (f"{letter}-{context.namespace}"[:60] for letter in "ab")
 
@@ -183,7 +183,7 @@ def test_the_first_instance_type_is_preferred_while_it_has_room(
     one = served(serving_spec.TRITON)
     placement = Placement(other_instance_types="g6.xlarge")
     one = dataclasses.replace(one, spec=one.spec.replace(placement=placement))
-    manifests = [*revision.shared(context, one), *revision.own(context, one)]
+    manifests = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     other, first = (f"{letter}-{context.namespace}"[:60] for letter in "ab")
 
     with ready_node(admin, first), ready_node(admin, other, instance_type="g6.xlarge"):
@@ -200,7 +200,7 @@ def test_the_first_instance_type_is_preferred_while_it_has_room(
 def test_pods_beyond_the_teams_quota_are_refused_and_the_reason_is_on_the_deployment(
     cluster_id: int, context: ManifestContext
 ) -> None:
-    quota = resource_limits.of_namespace(context, quota_gpus=0)
+    quota = resource_limits.limit_namespace(context, quota_gpus=0)
     objects.apply(cluster_id=cluster_id, manifests=quota)
     _wait_for_quota(cluster_id, context, quota)
 

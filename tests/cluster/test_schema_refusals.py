@@ -20,7 +20,7 @@ _CONTAINERS = ("spec", "template", "spec", "containers")
 
 def _changed(context: ManifestContext, engine: str, path: tuple[Any, ...], value: Any) -> Manifest:
     """The workload of a revision with one value at a path replaced."""
-    manifest = copy.deepcopy(revision.own(context, served(engine))[0])
+    manifest = copy.deepcopy(revision.build_own(context, served(engine))[0])
     target: Any = manifest
     for step in path[:-1]:
         target = target[step]
@@ -52,7 +52,7 @@ def test_it_is_invalid_and_the_message_names_the_field(
 
 def test_refused_objects_postpone_no_others(cluster_id: int, context: ManifestContext) -> None:
     bad = _changed(context, serving_spec.TRITON, ("spec", "replicaz"), 2)
-    good = revision.own(context, served(serving_spec.TRITON))[1]
+    good = revision.build_own(context, served(serving_spec.TRITON))[1]
 
     *refused, applied = objects.apply_groups(
         cluster_id=cluster_id, groups=[*([Group([bad])] * 5), Group([good])], dry_run=True

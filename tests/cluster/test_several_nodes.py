@@ -108,8 +108,8 @@ def test_a_replica_over_several_nodes_is_ready_with_all_its_pods(world: World) -
     world.push(language_model(1, data_parallel=2, nodes=2))
     world.wait_for("leaderworkersets", "detector-r1-kserve-mn")
 
-    def observed(pods: int) -> progress.Progress:
-        return progress.of_workload(
+    def observed(pods: int) -> progress.WorkloadProgress:
+        return progress.derive_workload_progress(
             workload=world.service("detector-r1"), pods=[_READY_POD] * pods, desired_pods=2
         )
 

@@ -244,7 +244,7 @@ def test_a_reclaimed_spot_node_loses_and_doubles_no_row(scene: Scene) -> None:
     taints = [*found["spec"]["taints"], taint]
     scene.patch_node(taken, {"spec": {"taints": taints, "unschedulable": True}})
     observation.observe(cluster_id=scene.cluster.pk)
-    notice = notices.of_node(Node.objects.get(name=taken))
+    notice = notices.list_node_notices(Node.objects.get(name=taken))
     assert [item.title for item in notice] == ["Spot interruption"]
     nodes.evict(
         cluster_id=scene.cluster.pk,

@@ -32,7 +32,7 @@ SETTINGS = st.builds(
 def _manifests(context: ManifestContext, settings: BatchSettings) -> list[Manifest]:
     version = replace(served("triton"), spec=job.spec_of(settings))
     return [
-        *job.shared(context),
+        *job.build_shared(context),
         job.links(context, name=NAME, urls={0: "https://s3/list?a=$(B)&c=d", 12: "x"}),
         job.job(context, version, settings, name=NAME, workers=settings.workers),
     ]

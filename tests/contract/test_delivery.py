@@ -22,7 +22,7 @@ SERVICES = [("v1", "Service"), ("policy/v1", "PodDisruptionBudget")]
 def _service(context: ManifestContext, name: str, deployment: str = "4711") -> Manifest:
     manifest = next(
         manifest
-        for manifest in revision.own(context, served(TRITON))
+        for manifest in revision.build_own(context, served(TRITON))
         if manifest["kind"] == "Service"
     )
     labels = {**manifest["metadata"]["labels"], DEPLOYMENT_ID_LABEL: deployment}

@@ -28,7 +28,7 @@ def test_it_is_accepted_and_applying_it_again_changes_nothing(
 ) -> None:
     manifest = _job(context, choice)
     # The namespace is the test's.
-    shared = [item for item in job.shared(context) if item["kind"] != "Namespace"]
+    shared = [item for item in job.build_shared(context) if item["kind"] != "Namespace"]
     objects.apply(cluster_id=cluster_id, manifests=shared)
 
     warnings = objects.dry_run(cluster_id=cluster_id, manifests=[manifest])

@@ -103,7 +103,7 @@ def test_it_is_loaded_on_the_cluster_that_its_team_chose(
 
     version = _ended(version)
 
-    result = results.of_signature(version.signature)
+    result = results.read_load_test(version.signature)
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     assert result is not None
     assert (result.outcome, result.cluster) == (results.LoadOutcome.ANSWERED, "demo")

@@ -19,13 +19,13 @@ def _everything(context: ManifestContext, engine: str) -> list[Any]:
     one = served(engine)
     backend = http_route.backend_for(one.number, one.spec, 100, model=one.model_name)
     return [
-        *revision.shared(context, one)[1:],
-        *revision.own(context, one),
+        *revision.build_shared(context, one)[1:],
+        *revision.build_own(context, one),
         http_route.http_route(context, [backend]),
     ]
 
 
-def _backend(number: int, share: int) -> http_route.Backend:
+def _backend(number: int, share: int) -> http_route.RouteBackend:
     one = served(serving_spec.TRITON, number)
     return http_route.backend_for(number, one.spec, share, model=one.model_name)
 
@@ -71,7 +71,7 @@ def test_a_secret_can_be_written(cluster_id: int, context: ManifestContext) -> N
 
 @pytest.mark.parametrize("engine", serving_spec.ONNX_ENGINES)
 def test_a_dry_run_writes_nothing(cluster_id: int, context: ManifestContext, engine: str) -> None:
-    manifests = revision.own(context, served(engine))
+    manifests = revision.build_own(context, served(engine))
 
     objects.dry_run(cluster_id=cluster_id, manifests=manifests)
 
@@ -96,7 +96,7 @@ def test_an_unknown_field_is_refused_by_name(
     if engine == serving_spec.KSERVE_TRITON and named_cluster() is None:
         # The local cluster knows custom kinds by the same files.
         schemas.require_custom()
-    manifest = revision.own(context, served(engine))[0]
+    manifest = revision.build_own(context, served(engine))[0]
     wrong = {**manifest, "spec": {**manifest["spec"], "replicaz": 2}}
 
     with pytest.raises(ObjectInvalid, match="replicaz"):
@@ -104,7 +104,7 @@ def test_an_unknown_field_is_refused_by_name(
 
 
 def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, context: ManifestContext) -> None:
-    manifest = revision.own(context, served(serving_spec.TRITON))[0]
+    manifest = revision.build_own(context, served(serving_spec.TRITON))[0]
     resources = manifest["spec"]["template"]["spec"]["containers"][0]["resources"]
     resources["limits"]["nvidia.com/gpu"] = resources["requests"]["nvidia.com/gpu"] = "0.5"
 
@@ -113,7 +113,7 @@ def test_a_fraction_of_a_gpu_is_refused(cluster_id: int, context: ManifestContex
 
 
 def test_a_missing_namespace_is_refused(cluster_id: int, context: ManifestContext) -> None:
-    manifest = revision.own(context, served(serving_spec.TRITON))[1]
+    manifest = revision.build_own(context, served(serving_spec.TRITON))[1]
     metadata = {**manifest["metadata"], "namespace": "slipway-nowhere"}
 
     # Where access is granted in the namespaces of teams, any other is forbidden.
@@ -165,7 +165,7 @@ def _has_other_manager(item: Any) -> bool:
 def test_all_objects_of_a_deployment_are_listed_by_label(
     cluster_id: int, context: ManifestContext, engine: str
 ) -> None:
-    manifest = revision.own(context, served(engine))[0]
+    manifest = revision.build_own(context, served(engine))[0]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
     def named(label: str) -> list[str]:
@@ -183,7 +183,7 @@ def test_all_objects_of_a_deployment_are_listed_by_label(
 
 
 def test_deleting_twice_is_fine(cluster_id: int, context: ManifestContext) -> None:
-    manifest = revision.own(context, served(serving_spec.TRITON))[1]
+    manifest = revision.build_own(context, served(serving_spec.TRITON))[1]
     objects.apply(cluster_id=cluster_id, manifests=[manifest])
 
     for _ in range(2):

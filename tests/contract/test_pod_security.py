@@ -105,7 +105,7 @@ def test_the_namespace_enforces_it() -> None:
 def _pod() -> dict[str, Any]:
     (deployment,) = [
         manifest
-        for manifest in revision.own(CONTEXT, _served({"engine": "triton"}))
+        for manifest in revision.build_own(CONTEXT, _served({"engine": "triton"}))
         if _is_deployment(manifest)
     ]
     return copy.deepcopy(deployment["spec"]["template"]["spec"])

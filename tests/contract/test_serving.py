@@ -26,7 +26,7 @@ from deployments.quality.services import golden_requests
 from deployments.rollouts.services import actions
 from deployments.serving.selectors import deployments as deployment_selectors
 from deployments.serving.services import try_it
-from deployments.serving.services.try_it import Target
+from deployments.serving.services.try_it import TrialTarget
 from deployments.spec.domain.serving_spec import AdditionalModel, Network, ServingSpec
 from deployments.states import Environment, RolloutPhase
 from fleet.kube.services import clients
@@ -195,7 +195,10 @@ def _a_drifting_candidate_is_stopped_before_traffic(
     """Saved once from the stable revision's answer; the candidate must match it."""
     request = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.0]}]}
     tried = try_it.send(
-        actor=member, deployment_id=deployment.pk, body=json.dumps(request), target=Target.STABLE
+        actor=member,
+        deployment_id=deployment.pk,
+        body=json.dumps(request),
+        target=TrialTarget.STABLE,
     )
     golden_requests.save(
         actor=member,

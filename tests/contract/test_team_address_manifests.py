@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from deployments.manifests.domain.access import team_address
-from deployments.manifests.domain.access.team_script import Member
+from deployments.manifests.domain.access.team_script import RoutedDeployment
 from tests.contract import schemas
 from tests.localcluster.controllers import language_models
 
-_MEMBERS = [Member("chat", ("chat", "chat:sql")), Member("code", ("org/code",))]
+_MEMBERS = [RoutedDeployment("chat", ("chat", "chat:sql")), RoutedDeployment("code", ("org/code",))]
 _KINDS = ("SecurityPolicy", "BackendTrafficPolicy", "EnvoyExtensionPolicy", "HTTPRoute")
 
 

@@ -69,7 +69,7 @@ _AT_BASELINE = (
 
 def _deployment(context: ManifestContext, pod: Any, container: Any) -> Any:
     """The plain Triton engine's, with these settings of security instead of its own."""
-    manifest = revision.own(context, served(serving_spec.TRITON))[0]
+    manifest = revision.build_own(context, served(serving_spec.TRITON))[0]
     spec = manifest["spec"]["template"]["spec"]
     spec |= {key: value for key, value in pod.items() if key != "volumes"}
     spec["volumes"] = [*spec["volumes"], *pod.get("volumes", ())]
@@ -130,6 +130,6 @@ def test_pods_within_the_standard_give_none(
 
 def test_what_the_portal_writes_gives_no_warning(cluster_id: int, context: ManifestContext) -> None:
     _warn(cluster_id, context.namespace, "restricted")
-    manifests = revision.own(context, served(serving_spec.TRITON))
+    manifests = revision.build_own(context, served(serving_spec.TRITON))
 
     assert objects.dry_run(cluster_id=cluster_id, manifests=manifests) == []

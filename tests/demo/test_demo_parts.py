@@ -98,10 +98,10 @@ def test_a_part_that_moved_is_named(busy_port: int, held: HeldPorts) -> None:
     remembered = {"gateway": busy_port, "web": 18_000}
     chosen = ports.choose(held, remembered=remembered, web=None)
 
-    assert ports.moved(remembered, Ports(web=18_000, gateway=chosen.gateway)) == [
+    assert ports.describe_moved(remembered, Ports(web=18_000, gateway=chosen.gateway)) == [
         f"Port {busy_port} is in use by another program: gateway is at {chosen.gateway} this time."
     ]
-    assert ports.moved({}, chosen) == []
+    assert ports.describe_moved({}, chosen) == []
 
 
 def test_any_port_is_none_that_a_client_may_hold_at_the_next_start(held: HeldPorts) -> None:

@@ -10,7 +10,7 @@ from deployments.changes.services import requests
 from deployments.models import Deployment, Rollout
 from deployments.rollouts.selectors import rollouts as rollout_selectors
 from fleet.models import MetricSample, Pod, Workload
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 from tests.deployments.world import World
 from tests.rollout_plans import AT_ONCE
 
@@ -61,12 +61,12 @@ def send(world: World, name: str, success: int, failure: int = 0, latency_us: in
         },
     )
     last = MetricSample.objects.filter(pod=pod).order_by("-at").first()
-    old = Counters(
+    old = CounterSums(
         request_success=last.request_success if last else 0,
         request_failure=last.request_failure if last else 0,
         request_duration_us=last.request_duration_us if last else 0,
     )
-    new = old + Counters(
+    new = old + CounterSums(
         request_success=success,
         request_failure=failure,
         request_duration_us=success * latency_us,

@@ -184,7 +184,7 @@ def assert_only_approved(proxy: Proxy) -> None:
         whole = RenderedDeployment(deployment)
         allowed += [*rendered.render_revision(change.revision).manifests, whole.route]
         quota = deployment.team.quota_gpus
-        allowed += resource_limits.of_namespace(whole.context, quota_gpus=quota)
+        allowed += resource_limits.limit_namespace(whole.context, quota_gpus=quota)
     assert [write for write in proxy.writes if write.method != "PATCH"] == []
     unapproved = [write for write in proxy.writes if _without_identity(write.body) not in allowed]
     assert [write.path for write in unapproved if not _is_fence(write.body)] == []

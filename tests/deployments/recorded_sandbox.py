@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from deployments.registry.gateways import sandbox
-from deployments.registry.gateways.sandbox import Finished, Limits, Outcome, Refused
+from deployments.registry.gateways.sandbox import Finished, Outcome, Refused, SandboxLimits
 from deployments.registry.gateways.sandbox_artifact import Access
 
 _really_run = sandbox.run
-_answers: dict[tuple[str, str, Limits], Outcome] = {}
+_answers: dict[tuple[str, str, SandboxLimits], Outcome] = {}
 
 
 def run(
     task: str,
     argument: dict[str, Any],
     *,
-    limits: Limits,
+    limits: SandboxLimits,
     while_running: Callable[[], None] = lambda: None,
     access: Access | None = None,
 ) -> Outcome:

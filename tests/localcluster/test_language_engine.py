@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from slipway_localcluster.language_server.engine import Engine, Limits
+from slipway_localcluster.language_server.engine import Engine, EngineLimits
 from slipway_localcluster.language_server.metrics import Metrics
 from slipway_localcluster.language_server.network import Cache, Network
 
@@ -16,7 +16,7 @@ PROMPT = list(b"What is a pod?")
 
 
 def engine(**limits: int) -> Engine:
-    return Engine(NETWORK, Limits(step_seconds=0.0, **limits), Metrics("chat"))
+    return Engine(NETWORK, EngineLimits(step_seconds=0.0, **limits), Metrics("chat"))
 
 
 def values(engine: Engine) -> dict[str, float]:

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from slipway_localcluster.errors import Cause
 from slipway_localcluster.schemas import cel
-from slipway_localcluster.schemas.schema import Rule, Schema
+from slipway_localcluster.schemas.schema import CelRule, Schema
 from slipway_localcluster.schemas.values import find_parts, find_rule_faults
 
-SMALL = Rule("self.size < 10", "is too large", ".size")
-EVEN = Rule("self.size % 2 == 0", "is odd", ".size")
+SMALL = CelRule("self.size < 10", "is too large", ".size")
+EVEN = CelRule("self.size % 2 == 0", "is odd", ".size")
 # An error for a value without a name.
-NAMED = Rule("self.name.startsWith('a')", "has no good name", ".name")
-LOOSE = Rule("has(self.name) || self.size > 3", "needs a name")
+NAMED = CelRule("self.name.startsWith('a')", "has no good name", ".name")
+LOOSE = CelRule("has(self.name) || self.size > 3", "needs a name")
 # A function of Kubernetes that the runtime lacks.
-UNKNOWN = Rule("isURL(self.name)", "is no URL")
+UNKNOWN = CelRule("isURL(self.name)", "is no URL")
 RULES = (SMALL, EVEN, NAMED, LOOSE, UNKNOWN)
 
 VALUES = st.fixed_dictionaries(
@@ -25,7 +25,7 @@ VALUES = st.fixed_dictionaries(
 
 
 @given(VALUES, st.lists(st.sampled_from(RULES), unique=True))
-def test_each_rule_refuses_as_it_does_alone(value: dict[str, object], rules: list[Rule]) -> None:
+def test_each_rule_refuses_as_it_does_alone(value: dict[str, object], rules: list[CelRule]) -> None:
     whole = Schema(rules=tuple(rules))
 
     faults = list(find_rule_faults(find_parts(value, whole, "spec")))

@@ -17,7 +17,7 @@ from slipway_client.resources.account import Account
 from slipway_client.resources.alerts import Alerts
 from slipway_client.resources.batch import BatchJobs
 from slipway_client.resources.changes import Changes
-from slipway_client.resources.costs import Costs
+from slipway_client.resources.costs import CostsResource
 from slipway_client.resources.deployments import Deployments
 from slipway_client.resources.fleet import Fleet
 from slipway_client.resources.imports import Imports
@@ -64,7 +64,7 @@ class Client:
         self.deployments = Deployments(self._connection)
         self.changes = Changes(self._connection)
         self.rollouts = Rollouts(self._connection)
-        self.costs = Costs(self._connection)
+        self.costs = CostsResource(self._connection)
         self.alerts = Alerts(self._connection)
         self.fleet = Fleet(self._connection)
         self.batch_jobs = BatchJobs(self._connection, retry=retry, store_transport=store_transport)

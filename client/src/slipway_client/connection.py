@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from slipway_client.errors import ApiError, ConnectionFailed, UnexpectedAnswer, of_status
+from slipway_client.errors import ApiError, ConnectionFailed, UnexpectedAnswer, build_error
 
 _HEALING: Final = frozenset({429, 502, 503, 504})
 _LONGEST_PAUSE_SECONDS: Final = 60.0
@@ -162,7 +162,7 @@ def read(answer: httpx.Response, *, url: str) -> Any:
         ) from error
     if answer.is_success:
         return body
-    raise of_status(answer.status_code, body if isinstance(body, dict) else {})
+    raise build_error(answer.status_code, body if isinstance(body, dict) else {})
 
 
 def _redirect(answer: httpx.Response) -> str:

@@ -100,6 +100,6 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def of_status(status: int, problem: Mapping[str, Any]) -> ApiError:
+def build_error(status: int, problem: Mapping[str, Any]) -> ApiError:
     default = ServerError if status >= 500 else InvalidRequest
     return _BY_STATUS.get(status, default)(status, problem)

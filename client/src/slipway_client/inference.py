@@ -15,8 +15,13 @@ from typing import Any
 
 import httpx
 
-from slipway_client.errors import ApiError, ConnectionFailed, InvalidInput, UnexpectedAnswer
-from slipway_client.errors import of_status as error_of
+from slipway_client.errors import (
+    ApiError,
+    ConnectionFailed,
+    InvalidInput,
+    UnexpectedAnswer,
+    build_error,
+)
 from slipway_client.types import Tensor
 
 # The key of a caller, for deployments that are not open.
@@ -101,7 +106,7 @@ def _refusal(answer: httpx.Response, body: object) -> ApiError:
             f"{detail} Create a key in the deployment's Callers tab and set {KEY_VARIABLE} to it."
         )
     problem = {"detail": f"The server answered {answer.status_code}: {detail}", "code": "inference"}
-    return error_of(answer.status_code, problem)
+    return build_error(answer.status_code, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ def encode(name: str, value: Any, tensors: Sequence[Tensor] = ()) -> InputTensor
         flat = value.ravel().tolist()
         return InputTensor(name, datatype or _datatype_of(value.dtype), list(value.shape), flat)
     flat = list(flatten(value))
-    return InputTensor(name, datatype or _guess(flat), shape_of(value), flat)
+    return InputTensor(name, datatype or _guess(flat), measure_shape(value), flat)
 
 
 def pack(inputs: Sequence[InputTensor]) -> tuple[bytes, dict[str, str]]:
@@ -169,11 +174,11 @@ def decode_outputs(body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def shape_of(value: Any) -> list[int]:
+def measure_shape(value: Any) -> list[int]:
     """Raises InvalidInput for lists of unequal lengths."""
     if not isinstance(value, list | tuple):
         return []
-    shapes = {tuple(shape_of(item)) for item in value}
+    shapes = {tuple(measure_shape(item)) for item in value}
     if len(shapes) > 1:
         raise InvalidInput("Rows have different lengths. Every row needs as many values.")
     return [len(value), *(shapes.pop() if shapes else ())]
@@ -207,11 +212,11 @@ def _array(datatype: str, shape: Sequence[int], data: Any) -> Any:
     try:
         import numpy as np  # noqa: PLC0415  optional
     except ImportError:
-        return nested(list(flatten(data)), list(shape))
+        return nest_values(list(flatten(data)), list(shape))
     return np.array(list(flatten(data)), dtype=_NUMPY.get(datatype, "object")).reshape(shape)
 
 
-def nested(flat: list[Any], shape: list[int]) -> Any:
+def nest_values(flat: list[Any], shape: list[int]) -> Any:
     """Return row-major values as nested lists."""
     for size in reversed(shape[1:]):
         flat = [flat[i : i + size] for i in range(0, len(flat), size)] if size else []

@@ -41,7 +41,7 @@ def read(url: str | None = None, token: str | None = None) -> Login:
     url = url or os.environ.get(URL_VARIABLE) or (stored.url if stored else "")
     if not url:
         raise NotLoggedIn(f"No portal is set. {_HINT}")
-    url = checked_url(url)
+    url = check_url(url)
     token = token or os.environ.get(TOKEN_VARIABLE)
     if not token and stored and stored.url == url:
         token = stored.token
@@ -55,7 +55,7 @@ def save(login: Login) -> Path:
     target = path()
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
-    content = json.dumps({"url": checked_url(login.url), "token": login.token})
+    content = json.dumps({"url": check_url(login.url), "token": login.token})
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(draft, flags, 0o600), "w") as file:
         file.write(content)
@@ -70,7 +70,7 @@ def remove() -> bool:
     return existed
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the URL without a trailing slash. Raises InvalidInput if it is not a portal's address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -50,12 +50,12 @@ def json_file(path: str) -> dict[str, Any]:
     return content
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge settings: `over` wins; groups are merged field by field."""
     result = dict(base)
     for name, item in over.items():
         is_group = isinstance(item, Mapping) and isinstance(result.get(name), Mapping)
-        result[name] = merged(result[name], item) if is_group else item
+        result[name] = merge_settings(result[name], item) if is_group else item
     return result
 
 

@@ -88,13 +88,13 @@ def _run(folder: Folder, *, web_port: int | None, has_samples: bool) -> None:
         held, remembered=remembered, web=web_port, patience_seconds=10 * was_killed
     )
     if web_port is None:
-        for sentence in ports.moved(remembered, chosen):
+        for sentence in ports.describe_moved(remembered, chosen):
             print(sentence)
     folder.remember_ports(chosen)
     secrets = folder.secrets()
     ours = environment.variables(folder, secrets, chosen)
     write_private(folder.root / "demo.env", as_shell(ours))
-    of_children = environment.of_children(ours)
+    of_children = environment.build_child_environment(ours)
     os.environ.clear()
     os.environ.update(of_children)
     _start(folder, secrets, chosen, has_samples=has_samples)

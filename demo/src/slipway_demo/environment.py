@@ -43,7 +43,7 @@ def variables(folder: Folder, secrets: Secrets, ports: Ports) -> dict[str, str]:
     }
 
 
-def of_children(ours: Mapping[str, str]) -> dict[str, str]:
+def build_child_environment(ours: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's environment with the demo's variables in place of conflicting ones. The MLflow servers to
     import from are the caller's.
     """

@@ -65,7 +65,7 @@ def choose(
     return Ports(**chosen)
 
 
-def moved(remembered: Mapping[str, int], chosen: Ports) -> list[str]:
+def describe_moved(remembered: Mapping[str, int], chosen: Ports) -> list[str]:
     """Describe each part that is elsewhere than at the last start, where someone may look for it, in a sentence."""
     return [
         f"Port {remembered[name]} is in use by another program: {name} is at {port} this time."

@@ -18,7 +18,7 @@ from deployments.spec.domain.model_settings import Batching
 from deployments.spec.domain.serving_spec import Network, ServingSpec
 from deployments.states import ChangeState, DeploymentState, Environment
 from fleet.costs.services import demo_samples
-from fleet.costs.services.demo_samples import Sample
+from fleet.costs.services.demo_samples import DemoSample
 from fleet.prices.services import catalogue as prices
 from portal.accounts import teams
 from portal.accounts.models import Membership, Team, User
@@ -35,11 +35,11 @@ _SPOT_PRICES: Final = (
 
 # One that nobody calls, one with too many replicas, one whose requests queue, and two that fit one Triton.
 SAMPLES: Final = (
-    Sample("classifier", replicas=2, peak_requests=60_000, mean_us=21_000),
-    Sample("archive", replicas=1, peak_requests=0, mean_us=0),
-    Sample("ranker", replicas=2, peak_requests=130_000, mean_us=26_000, wait_us=80_000),
-    Sample("tags", replicas=1, peak_requests=40_000, mean_us=9_000),
-    Sample("titles", replicas=1, peak_requests=25_000, mean_us=9_000),
+    DemoSample("classifier", replicas=2, peak_requests=60_000, mean_us=21_000),
+    DemoSample("archive", replicas=1, peak_requests=0, mean_us=0),
+    DemoSample("ranker", replicas=2, peak_requests=130_000, mean_us=26_000, wait_us=80_000),
+    DemoSample("tags", replicas=1, peak_requests=40_000, mean_us=9_000),
+    DemoSample("titles", replicas=1, peak_requests=25_000, mean_us=9_000),
 )
 MODEL: Final = "filetype"
 # Models of one Triton have to differ.
@@ -121,7 +121,7 @@ def write_history(*, cluster_id: int) -> bool:
     return True
 
 
-def _spec(sample: Sample) -> ServingSpec:
+def _spec(sample: DemoSample) -> ServingSpec:
     return ServingSpec(
         engine="kserve-triton",
         instance_type=_INSTANCE_TYPE,

@@ -43,7 +43,7 @@ def run(folder: Path) -> str:
         return f"team {samples.TEAM} has its deployments"
     cluster_id = next(one.id for one in clusters.list_clusters() if one.kind == "local")
     _wait("nodes of the cluster", lambda: demo_samples.sees_nodes(cluster_id))
-    if not demo_samples.nodes_of(cluster_id):
+    if not demo_samples.list_demo_nodes(cluster_id):
         return "none, because this machine has GPUs of its own"
     try:
         _make(cluster_id, folder)

@@ -29,7 +29,7 @@ class RequiredClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Issuer:
+class IdentityProvider:
     """An identity provider. `claim` names the caller; nested claims have dots."""
 
     name: str
@@ -49,5 +49,5 @@ class Callers:
     """
 
     secret: str
-    issuer: Issuer | None = None
+    issuer: IdentityProvider | None = None
     claim_values: Sequence[str] = ()

@@ -36,7 +36,7 @@ def find(name: str) -> AccessKind | None:
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
-def named(name: str) -> AccessKind:
+def get_kind(name: str) -> AccessKind:
     """Return the kind of access with this name. Raises LookupError if there is none."""
     kind = find(name)
     if kind is None:
@@ -46,4 +46,4 @@ def named(name: str) -> AccessKind:
 
 def read_stored(spec: Mapping[str, Any]) -> AccessKind:
     """Read the kind of access from a stored spec without parsing the rest, for hundreds of rows. Raises LookupError."""
-    return named(str(spec.get("network", {}).get("access", DEFAULT.name)))
+    return get_kind(str(spec.get("network", {}).get("access", DEFAULT.name)))

@@ -50,7 +50,7 @@ class AccessKind(ABC):
     removed_headers: ClassVar[Sequence[str]] = ()
     curl_arguments: ClassVar[str] = ""
 
-    def offered_by(self, capabilities: Capabilities) -> Offer:
+    def check_offer(self, capabilities: Capabilities) -> Offer:
         return capabilities.offers(self.option) if self.option else Offer(ok=True)
 
     @abstractmethod

@@ -15,7 +15,7 @@ from deployments.advice.api.serializers import (
 )
 from deployments.advice.selectors import items
 from deployments.advice.services import answers
-from deployments.changes.api.drafts import created
+from deployments.changes.api.drafts import respond_created
 from deployments.changes.api.serializers import ChangeSerializer
 from portal.api.actions import action
 from portal.api.idempotency import IdempotentMixin
@@ -51,7 +51,7 @@ class RequestAdviceView(IdempotentMixin, APIView):
     )
     def post(self, request: Request, item_id: int) -> Response:
         actor = actor_of(request)
-        return created(actor, answers.request(actor=actor, item_id=item_id))
+        return respond_created(actor, answers.request(actor=actor, item_id=item_id))
 
 
 SnoozeView = action(

@@ -63,7 +63,7 @@ def per_month(usd_per_hour_amount: Decimal, hours: Decimal | int = HOURS_PER_MON
     return (usd_per_hour_amount * hours).quantize(CENT)
 
 
-def bounded(amount: Decimal, *, cost: Decimal) -> Decimal:
+def limit_saving(amount: Decimal, *, cost: Decimal) -> Decimal:
     """Limit the saving to at least 0 and at most the present cost."""
     return min(max(amount, Decimal(0)), cost).quantize(CENT)
 

@@ -14,7 +14,7 @@ LEAST_WAIT_US: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class QueueTimes:
     """The mean times of a week for one request, in microseconds, without the delay in which a batch is left to
     fill.
 
@@ -35,7 +35,7 @@ class Queue:
         return self.wait_us >= LEAST_WAIT_US and self.ratio >= LONG_RATIO
 
 
-def measure(facts: DeploymentFacts) -> Queue | None:
+def measure(facts: DeploymentFacts) -> QueueTimes | None:
     """Measure the mean queue and compute times of the last week. None if nothing was executed, or the server does
     not count executions.
     """
@@ -46,7 +46,7 @@ def measure(facts: DeploymentFacts) -> Queue | None:
     if not served or not executions or not compute_us:
         return None
     chosen_us = facts.spec.batching.max_queue_delay_us
-    return Queue(
+    return QueueTimes(
         wait_us=max(0.0, sum(hour.queue_us for hour in known) / served - chosen_us),
         compute_us=compute_us / served,
         batch_items=max(1.0, sum(hour.inferences for hour in known) / executions),

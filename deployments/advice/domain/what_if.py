@@ -13,7 +13,7 @@ from typing import Final
 from deployments.advice.domain.advice import MONTHS_PER_YEAR, dollars, rate
 from deployments.advice.domain.facts import WEEK_HOURS
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 _HUNDRED: Final = Decimal(100)
 
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ScenarioComparison:
     now: tuple[Line, ...]
     then: tuple[Line, ...]
 
@@ -87,8 +87,8 @@ class Comparison:
         )
 
 
-def compare(now: Scenario, then: Scenario) -> Comparison:
-    return Comparison(now=tuple(lines_of(now)), then=tuple(lines_of(then)))
+def compare(now: Scenario, then: Scenario) -> ScenarioComparison:
+    return ScenarioComparison(now=tuple(lines_of(now)), then=tuple(lines_of(then)))
 
 
 def lines_of(scenario: Scenario) -> Iterator[Line]:
@@ -193,7 +193,7 @@ def _fleet() -> PublishedCase:
             spot_discount_percent=Decimal(70),
         ),
         remarks=(
-            f"Of {counted(10, 'GPU')}, three that hold one model size each become one by MIG: 8 are left.",
+            f"Of {format_count(10, 'GPU')}, three that hold one model size each become one by MIG: 8 are left.",
             "Scale-down below 40% utilisation releases one more: 7 are left, 30% saved.",
             "30% of their hours on spot, 70% lower, save 21% of the rest: 44.7% together.",
             "With 15% on spot it is 37.4%, with 40% it is 49.6%: the range takes about 20 to 40% on spot.",

@@ -76,7 +76,7 @@ def list_deployments(
     ).select_related(*_RELATED)
     if deployment_id is not None:
         rows = rows.filter(pk=deployment_id)
-    charged = hours.charged_hours(team_slug=team.slug, start=start, end=end)
+    charged = hours.read_charged_hours(team_slug=team.slug, start=start, end=end)
     changed = _changed(team)
     sent = synthetic_requests.hours_of_team(team, start=start - HOUR)
     shares = SharesByCluster()
@@ -141,7 +141,7 @@ def _facts(
     shares: SharesByCluster,
 ) -> DeploymentFacts:
     stable, spec = stable_of(deployment), spec_of(deployment)
-    offered = shares.of(cluster.id)
+    offered = shares.list_shares(cluster.id)
     share = cost.find_gpu_share(offered, spec)
     start = starts.typical_start_of(stable)
     advice = _advise(stable, spec, cluster, offered)
@@ -178,8 +178,8 @@ def _advise(
         additional_models=spec.additional_models,
     )
     # Another accelerator needs other settings than a smaller one of the same kind.
-    gpus = gpu_offers.of_gpus(offered)
-    same_placement = catalogue.offered(gpus, spec.placement)
+    gpus = gpu_offers.drop_neuron(offered)
+    same_placement = catalogue.filter_shares(gpus, spec.placement)
     try:
         return gpu_advice.advise_version(
             version=stable.version, cluster=cluster, load=load, shares=same_placement
@@ -241,7 +241,7 @@ def _additional_models(team: Team) -> set[tuple[int, str, str]]:
 def _whole_gpus(shares: SharesByCluster, deployment: Deployment) -> int:
     """Return the whole GPUs of one replica. 0 for a part of a GPU, and for replicas over several nodes."""
     spec = spec_of(deployment)
-    share = cost.find_gpu_share(shares.of(deployment.cluster_id), spec)
+    share = cost.find_gpu_share(shares.list_shares(deployment.cluster_id), spec)
     is_whole = share is not None and share.sharing == "whole" and spec.nodes == 1
     return spec.gpus if is_whole else 0
 

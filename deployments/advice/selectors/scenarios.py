@@ -32,7 +32,7 @@ class Start:
     remarks: tuple[str, ...] = ()
 
 
-def of_deployment(*, actor: User, label: str) -> Start:
+def start_from_deployment(*, actor: User, label: str) -> Start:
     """Return the present cost of the deployment `label` (team/name) as a scenario.
 
     The price is that of one replica, so its share is 100%. Raises NotFound if the actor cannot see the deployment.
@@ -42,7 +42,7 @@ def of_deployment(*, actor: User, label: str) -> Start:
     if deployment.stable_revision is None:
         return Start(None, (f"{label} runs nothing yet. The figures below are an example.",))
     spec = rendering.spec_of(deployment.stable_revision)
-    share = cost.find_gpu_share(SharesByCluster().of(deployment.cluster_id), spec)
+    share = cost.find_gpu_share(SharesByCluster().list_shares(deployment.cluster_id), spec)
     if share is None or share.usd_per_hour_amount is None:
         unknown = f"The price of {spec.instance_type} in {deployment.cluster.name} is not known"
         return Start(None, (f"{unknown}. Enter it below: the figures are an example.",))

@@ -53,7 +53,7 @@ def _measure(item: AdviceItem, now: datetime) -> None:
     if not sealed:
         rows.update(state=state)
         return
-    spent = hours.spent(
+    spent = hours.sum_cost(
         team_slug=deployment.team.slug, deployment=deployment.name, start=start, end=end
     )
     month = (spent * HOURS_PER_MONTH / sealed).quantize(CENT)

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from deployments.advice.domain import what_if
-from deployments.advice.domain.what_if import Comparison, PublishedCase, Scenario
+from deployments.advice.domain.what_if import PublishedCase, Scenario, ScenarioComparison
 from deployments.advice.selectors import scenarios
 from deployments.advice.selectors.scenarios import Start
 from deployments.advice.web.scenario_form import ScenarioForm
@@ -26,7 +26,7 @@ def what_if_page(request: HttpRequest, user: User) -> HttpResponse:
     """Show the what-if page. `deployment` starts with a deployment of the reader, `case` with a published one."""
     case = _case(request.GET.get("case", ""))
     label = "" if case else request.GET.get("deployment", "")
-    start = scenarios.of_deployment(actor=user, label=label) if label else Start(None)
+    start = scenarios.start_from_deployment(actor=user, label=label) if label else Start(None)
     now = case.now if case else start.scenario or _EXAMPLE
     then = case.then if case else now
     given = request.GET if "now-price" in request.GET else None
@@ -52,7 +52,7 @@ def what_if_page(request: HttpRequest, user: User) -> HttpResponse:
     return render(request, "advice/what_if.html", context, status=status)
 
 
-def _compare(now: ScenarioForm, then: ScenarioForm) -> Comparison | None:
+def _compare(now: ScenarioForm, then: ScenarioForm) -> ScenarioComparison | None:
     # Both, so that each shows its errors.
     valid = [form.is_valid() for form in (now, then)]
     return what_if.compare(now.scenario, then.scenario) if all(valid) else None

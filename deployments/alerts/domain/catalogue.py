@@ -16,9 +16,9 @@ from deployments.alerts.domain.kinds import (
     queue_depth,
     slo_burn,
 )
-from deployments.alerts.domain.signals import Kind
+from deployments.alerts.domain.signals import AlertKind
 
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, AlertKind]] = {
     kind.code: kind
     for kind in (
         slo_burn.KIND,

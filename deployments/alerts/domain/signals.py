@@ -13,7 +13,7 @@ class AlertState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AlertVerdict:
     """A verdict. `is_firing` is None if it is not known or between the limits; an open alert then stays, and none
     is opened.
     """
@@ -23,7 +23,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class AlertKind:
     """A kind of alert. `notifies` is False if another event already notifies the team. `advice` says what to do."""
 
     code: str

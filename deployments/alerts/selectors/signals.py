@@ -21,8 +21,8 @@ from deployments.alerts.domain.kinds import (
     queue_depth,
     slo_burn,
 )
-from deployments.alerts.domain.signals import Finding
-from deployments.guards.domain.answers.answer_metrics import Kind
+from deployments.alerts.domain.signals import AlertVerdict
+from deployments.guards.domain.answers.answer_metrics import AnswerKind
 from deployments.health.domain import drift
 from deployments.health.domain.drift import DayVerdict
 from deployments.models import Deployment, DeploymentHealth, ServiceTarget
@@ -36,7 +36,7 @@ from fleet.clusters.selectors import clusters
 from fleet.costs.selectors import anomalies
 from fleet.gpus.domain.intervals import hour_of
 from fleet.telemetry.selectors import hourly, pressure
-from fleet.telemetry.selectors.hourly import WorkloadKey
+from fleet.telemetry.selectors.hourly import HourlyWorkload
 from portal.accounts.models import Team
 
 _QUEUE = timedelta(minutes=5)
@@ -52,7 +52,7 @@ class Signal:
     deployment: Deployment | None
     subject: str
     path: str
-    finding: Finding
+    finding: AlertVerdict
 
 
 def all_signals(*, at: datetime) -> Iterator[Signal]:
@@ -96,13 +96,13 @@ def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
     keys = {}
     for row in live:
         number = row.stable_revision.number if row.stable_revision else 0
-        keys[WorkloadKey(row.cluster_id, row.namespace, f"{row.name}-r{number}")] = row
+        keys[HourlyWorkload(row.cluster_id, row.namespace, f"{row.name}-r{number}")] = row
     workload_ids = hourly.find(list(keys)) if keys else {}
     ids = list(workload_ids.values())
     hour = hour_of(at)
     queues = pressure.queues(ids, since=at - _QUEUE)
     memory = pressure.memory(ids)
-    held = pressure.held_gpus(ids)
+    held = pressure.count_held_gpus(ids)
     busy = pressure.busy(ids, start=hour - timedelta(hours=idle_gpus.HOURS), end=hour)
     for key, row in keys.items():
         pk = workload_ids.get(key, 0)
@@ -126,12 +126,12 @@ def _of_workloads(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
 def _nodes(live: Sequence[Deployment]) -> Iterator[Signal]:
     """Yield signals on nodes with pods of any revision: what takes a candidate's pods may take stable's next."""
     noticed = {node.id: node for node in notices.list_nodes()}
-    exposed = notices.exposed(noticed)
+    exposed = notices.list_exposed_deployments(noticed)
     for row in live:
         key = DeploymentKey(row.cluster_id, row.namespace, row.name)
         pods = exposed.get(key, notices.NOT_EXPOSED)
         facts = [
-            node_notices.NodeFacts(
+            node_notices.NoticedNode(
                 noticed[pk].name,
                 noticed[pk].capacity_type,
                 noticed[pk].notices,
@@ -171,7 +171,7 @@ def _clusters(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
 
 
 def _budgets() -> Iterator[Signal]:
-    crossed = months.crossed_this_month()
+    crossed = months.read_crossed_this_month()
     for team in Team.objects.filter(monthly_budget_amount__gt=0):
         yield Signal(
             kind=budget.KIND.code,
@@ -216,9 +216,9 @@ def _answers() -> Iterator[Signal]:
     ).select_related("deployment__team")
     for row in rows:
         days = {
-            Kind(name): DayVerdict.from_json(stored)
+            AnswerKind(name): DayVerdict.from_json(stored)
             for name, stored in row.answers.items()
-            if name in set(Kind)
+            if name in set(AnswerKind)
         }
         failed = [
             f"{drift.KINDS[kind].label}: {day.message}"
@@ -240,7 +240,7 @@ def _answers() -> Iterator[Signal]:
 
 
 def _of_deployment(
-    kind: str, deployment: Deployment, key: str, subject: str, finding: Finding, *, page: str
+    kind: str, deployment: Deployment, key: str, subject: str, finding: AlertVerdict, *, page: str
 ) -> Signal:
     return Signal(
         kind=kind,

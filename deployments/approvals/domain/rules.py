@@ -73,7 +73,7 @@ class Approver:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ApprovalProgress:
     """The number of approvals that one requirement has."""
 
     requirement: Requirement
@@ -131,24 +131,24 @@ def counts_for(requirement: Requirement, approver: Approver, *, requester_id: in
 
 def progress_of(
     required: Iterable[Requirement], approvers: Iterable[Approver], *, requester_id: int
-) -> tuple[Progress, ...]:
+) -> tuple[ApprovalProgress, ...]:
     """Return how far each requirement is met. Approvals on the same authority count once; one approval may count
     for several rules.
     """
     given = tuple(approvers)
     return tuple(
-        Progress(requirement, len(_authorities(requirement, given, requester_id)))
+        ApprovalProgress(requirement, len(_authorities(requirement, given, requester_id)))
         for requirement in required
     )
 
 
-def is_satisfied(rows: Sequence[Progress]) -> bool:
+def is_satisfied(rows: Sequence[ApprovalProgress]) -> bool:
     """Whether every requirement is met. False without any requirement: nothing is approved without a rule."""
     return bool(rows) and all(row.missing == 0 for row in rows)
 
 
 def would_help(
-    rows: Iterable[Progress],
+    rows: Iterable[ApprovalProgress],
     approvers: Iterable[Approver],
     candidate: Approver,
     *,

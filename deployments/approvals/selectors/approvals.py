@@ -11,9 +11,9 @@ from deployments.approvals.domain import requirement, rules
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
 from deployments.approvals.domain.requirement import Person, Requirement
 from deployments.approvals.domain.rules import (
+    ApprovalProgress,
     Approver,
     ChangeFacts,
-    Progress,
     Rule,
 )
 from deployments.environments.selectors import environment_rules
@@ -32,7 +32,7 @@ _MOST_NAMES = 6
 class ApprovalStatus:
     """The requirements of a change, and how many approvals each has."""
 
-    rows: tuple[Progress, ...]
+    rows: tuple[ApprovalProgress, ...]
     is_emergency: bool
 
     @property

@@ -41,7 +41,7 @@ def rule_list(request: HttpRequest, user: User) -> HttpResponse:
     if request.method == "POST":
         made = _run(form, lambda: rules.make(actor=user, draft=form.draft(is_enabled=True)))
         if made is not None:
-            return _PAGE.done(request, f"{made.name} created.")
+            return _PAGE.redirect_with_message(request, f"{made.name} created.")
     return _page(request, user, form)
 
 
@@ -60,7 +60,7 @@ def rule(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
             ),
         )
         if changed is not None:
-            return _PAGE.done(request, f"{changed.name} saved.")
+            return _PAGE.redirect_with_message(request, f"{changed.name} saved.")
     return _page(request, user, form, edited=row)
 
 
@@ -72,7 +72,7 @@ def switch(request: HttpRequest, user: User, rule_id: int) -> HttpResponse:
     draft = replace(rules.draft_of(row), is_enabled=not row.is_enabled)
     rules.change(actor=user, rule_id=rule_id, draft=draft)
     switched = "disabled" if row.is_enabled else "enabled"
-    return _PAGE.done(request, f"{row.name} is {switched}.")
+    return _PAGE.redirect_with_message(request, f"{row.name} is {switched}.")
 
 
 @require_POST

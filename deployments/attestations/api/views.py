@@ -24,7 +24,7 @@ from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.selectors import attestations as attestation_views
 from deployments.attestations.selectors import trust_roots
 from deployments.attestations.services import attestations, trust
-from deployments.attestations.services.trust import RuleDraft, SignerDraft
+from deployments.attestations.services.trust import SignerDraft, SigningRuleDraft
 from deployments.models import SigningRule, TrustedSigner
 from portal.accounts import policy
 from portal.accounts.policy import Actor
@@ -162,7 +162,7 @@ class SigningRulesView(IdempotentMixin, APIView):
         actor = actor_of(request)
         policy.require_platform_admin(actor)
         body = read_body(SigningRuleSerializer, request)
-        draft = RuleDraft(
+        draft = SigningRuleDraft(
             name=body["name"],
             team=body["team"],
             environments=tuple(body["environments"]),

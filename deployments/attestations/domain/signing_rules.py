@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 
 @dataclass(frozen=True, slots=True)
-class SigningRule:
+class SigningRequirement:
     """A signing rule. Empty tuples match anything. `builders` are patterns with *, one of which the provenance must
     match.
     """
@@ -30,7 +30,7 @@ class Trusted:
     builder: str = ""
 
 
-def problem_with(rule: SigningRule, given: Iterable[Trusted]) -> str:
+def problem_with(rule: SigningRequirement, given: Iterable[Trusted]) -> str:
     """Return what the version lacks, as the end of a sentence ("vision/x:3 …"). Empty if it satisfies the rule."""
     rows = [row for row in given if not rule.signer_ids or row.signer_id in rule.signer_ids]
     if not any(not row.is_provenance for row in rows):

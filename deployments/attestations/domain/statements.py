@@ -44,7 +44,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class VerifiedFiles:
     """The verified bytes of a version: SHA-256 by path, and of the archive that they came in, or empty."""
 
     files: Mapping[str, str]
@@ -74,7 +74,7 @@ def parse(document: Any) -> Statement:
 
 
 def problem_with(
-    statement: Statement | MessageSignature, artifact: Artifact, *, own_sha256: str
+    statement: Statement | MessageSignature, artifact: VerifiedFiles, *, own_sha256: str
 ) -> str:
     """Return why the statement is not about exactly these files. Empty if it is.
 

@@ -85,12 +85,12 @@ def shortfalls(version: ModelVersion, *, environment: str) -> list[Shortfall] | 
     rules = [row for row in rows if not row.environments or environment in row.environments]
     if not rules:
         return None
-    given = trusted_of(version)
+    given = list_trusted(version)
     problems = ((row.name, signing_rules.problem_with(as_rule(row), given)) for row in rules)
     return [Shortfall(name, problem) for name, problem in problems if problem]
 
 
-def trusted_of(version: ModelVersion) -> list[Trusted]:
+def list_trusted(version: ModelVersion) -> list[Trusted]:
     """Return the trusted attestations of the version whose signer has not been removed."""
     rows = Attestation.objects.filter(
         version=version, state=AttestationState.TRUSTED, signer__removed_at=None
@@ -101,11 +101,11 @@ def trusted_of(version: ModelVersion) -> list[Trusted]:
     return [Trusted(signer, is_prov, facts.get("builder", "")) for signer, is_prov, facts in values]
 
 
-def as_rule(row: SigningRule) -> signing_rules.SigningRule:
+def as_rule(row: SigningRule) -> signing_rules.SigningRequirement:
     """Convert the row to a rule. A removed signer stays among the accepted ones, so that the rule never widens to
     any signer.
     """
-    return signing_rules.SigningRule(
+    return signing_rules.SigningRequirement(
         name=row.name,
         signer_ids=tuple(signer.pk for signer in row.signers.all()),
         needs_provenance=row.needs_provenance,

@@ -20,7 +20,7 @@ from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.core import clock, documents
-from portal.core.documents import Unreadable
+from portal.core.documents import UnreadableDocument
 from portal.core.errors import Conflict, Invalid
 from portal.core.wakeups import wake
 
@@ -110,7 +110,7 @@ def _problem_with(body: str) -> str:
         bundles.parse(documents.read_json(body))
     except AttestationInvalid as error:
         return str(error)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         return error.message
     return ""
 

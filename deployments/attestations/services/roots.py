@@ -22,7 +22,7 @@ from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.audit import trail
 from portal.core import clock, documents
-from portal.core.documents import Bounds, Unreadable
+from portal.core.documents import Bounds, UnreadableDocument
 from portal.core.errors import Conflict, Invalid
 
 _BOUNDS: Final = Bounds(most_bytes=MOST_BYTES, most_depth=12, most_values=5_000)
@@ -92,7 +92,7 @@ def _read(document: str) -> dict[str, Any]:
         content = documents.read_json(document, _BOUNDS)
         instances = trust_roots.read(content)
         sigstore_verifier.check_root(content)
-    except (TrustRootInvalid, Unreadable) as error:
+    except (TrustRootInvalid, UnreadableDocument) as error:
         raise Invalid(str(error), fields={"document": str(error)}) from error
     return {
         "document": document,

@@ -41,7 +41,7 @@ class SignerDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleDraft:
+class SigningRuleDraft:
     """The fields of a signing rule. Empty means any; `signers` are names."""
 
     name: str
@@ -112,7 +112,7 @@ def remove_signer(*, actor: User, signer_id: int) -> None:
         verify_again(row.team_id)
 
 
-def make_rule(*, actor: User, draft: RuleDraft) -> SigningRule:
+def make_rule(*, actor: User, draft: SigningRuleDraft) -> SigningRule:
     """Create a signing rule. It applies to requests from now on; what serves already stays."""
     policy.require_platform_admin(actor)
     step_up.require(actor)
@@ -200,7 +200,7 @@ def check_name(name: str) -> None:
         raise Invalid(f"Choose another name: {problem}.", fields={"name": problem})
 
 
-def _check_rule(draft: RuleDraft, team: Team | None) -> list[TrustedSigner]:
+def _check_rule(draft: SigningRuleDraft, team: Team | None) -> list[TrustedSigner]:
     problems = {}
     if not set(draft.environments) <= set(Environment):
         problems["environments"] = "unknown environment"

@@ -18,7 +18,7 @@ from deployments.attestations.domain.bundles import (
     MessageSignature,
 )
 from deployments.attestations.domain.signers import SignatureVerdict
-from deployments.attestations.domain.statements import Artifact, Provenance, Statement
+from deployments.attestations.domain.statements import Provenance, Statement, VerifiedFiles
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.selectors import attestations, trust_roots
 from deployments.attestations.services import keyless
@@ -27,7 +27,7 @@ from deployments.states import VersionState
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
 from portal.core import clock, documents, leases
-from portal.core.documents import Unreadable
+from portal.core.documents import UnreadableDocument
 from portal.core.leases import Lease
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def _examine(row: Attestation) -> _Finding:
         return _verify(row)
     except AttestationInvalid as error:
         return _Finding(AttestationState.INVALID, str(error))
-    except Unreadable as error:
+    except UnreadableDocument as error:
         return _Finding(AttestationState.INVALID, error.message)
 
 
@@ -129,11 +129,11 @@ def _statement(content: Envelope | MessageSignature) -> Statement | MessageSigna
     return statements.parse(documents.read_json(content.payload))
 
 
-def _artifact_of(version: ModelVersion) -> Artifact:
+def _artifact_of(version: ModelVersion) -> VerifiedFiles:
     files = dict(version.files.values_list("path", "sha256"))
     if version.source_uri or not files or not all(files.values()):
         raise AttestationInvalid(f"The bytes of {version.label} were never verified.")
-    return Artifact(files, version.archive_sha256)
+    return VerifiedFiles(files, version.archive_sha256)
 
 
 def _facts_of(provenance: Provenance) -> dict[str, str]:

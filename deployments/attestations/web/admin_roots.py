@@ -23,7 +23,9 @@ def add_root(request: HttpRequest, user: User) -> HttpResponse:
     row = form.run(lambda: roots.add(actor=user, **form.draft()))
     if row is None:
         return admin_signing.show(request, user, root_form=form)
-    return PAGE.done(request, f"{row.name} is added. Trust an identity under it next.")
+    return PAGE.redirect_with_message(
+        request, f"{row.name} is added. Trust an identity under it next."
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -36,7 +38,9 @@ def root(request: HttpRequest, user: User, root_id: int) -> HttpResponse:
         form = TrustRootForm(request.POST, request.FILES, is_new=False)
         done = form.run(lambda: roots.replace(actor=user, root_id=root_id, **form.draft()))
         if done is not None:
-            return PAGE.done(request, f"{row.name} is replaced. Attestations are verified again.")
+            return PAGE.redirect_with_message(
+                request, f"{row.name} is replaced. Attestations are verified again."
+            )
     context = {
         "root": row,
         "identities": trust_roots.identities_of(row),

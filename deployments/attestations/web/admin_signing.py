@@ -34,7 +34,9 @@ def add_signer(request: HttpRequest, user: User) -> HttpResponse:
     row = form.run(lambda: trust.add_signer(actor=user, draft=form.draft()))
     if row is None:
         return show(request, user, signer_form=form)
-    return PAGE.done(request, f"{row.name} is trusted. Attestations are verified again.")
+    return PAGE.redirect_with_message(
+        request, f"{row.name} is trusted. Attestations are verified again."
+    )
 
 
 @require_POST
@@ -44,7 +46,9 @@ def add_identity(request: HttpRequest, user: User) -> HttpResponse:
     row = form.run(lambda: trust.add_signer(actor=user, draft=form.draft()))
     if row is None:
         return show(request, user, identity_form=form)
-    return PAGE.done(request, f"{row.name} is trusted. Attestations are verified again.")
+    return PAGE.redirect_with_message(
+        request, f"{row.name} is trusted. Attestations are verified again."
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -64,14 +68,14 @@ def make_rule(request: HttpRequest, user: User) -> HttpResponse:
     row = form.run(lambda: trust.make_rule(actor=user, draft=form.draft()))
     if row is None:
         return show(request, user, rule_form=form)
-    return PAGE.done(request, f"{row.name} is created.")
+    return PAGE.redirect_with_message(request, f"{row.name} is created.")
 
 
 @require_POST
 @admins_only
 def delete_rule(request: HttpRequest, user: User, signing_rule_id: int) -> HttpResponse:
     trust.delete_rule(actor=user, rule_id=signing_rule_id)
-    return PAGE.done(request, "The signing rule is deleted.")
+    return PAGE.redirect_with_message(request, "The signing rule is deleted.")
 
 
 def _rule_form(user: User, request: HttpRequest | None = None) -> SigningRuleForm:

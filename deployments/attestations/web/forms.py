@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.domain.trust_roots import MOST_BYTES
 from deployments.attestations.services import attestations
-from deployments.attestations.services.trust import RuleDraft, SignerDraft
+from deployments.attestations.services.trust import SignerDraft, SigningRuleDraft
 from deployments.models import TrustedSigner, TrustRoot
 from deployments.states import Environment
 from portal.accounts.models import Team
@@ -176,10 +176,10 @@ class SigningRuleForm(ServiceForm):
         names = [(row.name, row.name) for row in signers]
         cast("forms.MultipleChoiceField", self.fields["signers"]).choices = names
 
-    def draft(self) -> RuleDraft:
+    def draft(self) -> SigningRuleDraft:
         data = self.cleaned_data
         patterns = (pattern.strip() for pattern in data["builders"].split(","))
-        return RuleDraft(
+        return SigningRuleDraft(
             name=data["name"],
             team=data["team"],
             environments=tuple(data["environments"]),

@@ -79,7 +79,7 @@ class BatchFileSerializer(Serializer):
         return "sending" if file.upload_id else "waiting"
 
 
-class FilesView(APIView):
+class BatchUploadFilesView(APIView):
     @extend_schema(
         operation_id="list_batch_upload_files",
         tags=TAGS,
@@ -92,7 +92,7 @@ class FilesView(APIView):
 
 
 # No Idempotency-Key: signing has no effect, and signed URLs must not be stored.
-class PartsView(APIView):
+class BatchUploadPartsView(APIView):
     @extend_schema(
         operation_id="list_batch_upload_parts",
         tags=TAGS,
@@ -144,7 +144,7 @@ CompleteView = action(
 _ONE: Final = "batch-uploads/<int:upload_id>"
 urlpatterns: list[URLPattern] = [
     path("batch-uploads", StartView.as_view(), name="start-batch-upload"),
-    path(f"{_ONE}/files", FilesView.as_view(), name="batch-upload-files"),
-    path(f"{_ONE}/parts", PartsView.as_view(), name="batch-upload-parts"),
+    path(f"{_ONE}/files", BatchUploadFilesView.as_view(), name="batch-upload-files"),
+    path(f"{_ONE}/parts", BatchUploadPartsView.as_view(), name="batch-upload-parts"),
     path(f"{_ONE}/complete", CompleteView.as_view(), name="complete-batch-upload"),
 ]

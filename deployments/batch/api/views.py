@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.batch.selectors import jobs, waiting
-from deployments.batch.selectors.jobs import Progress, QueueProgress
+from deployments.batch.selectors.jobs import JobProgress, QueueProgress
 from deployments.batch.services import decisions, estimates, requests
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import BatchJob
@@ -154,7 +154,7 @@ class BatchCommentSerializer(Serializer):
 @dataclass(frozen=True, slots=True)
 class Details:
     job: BatchJob
-    progress: Progress
+    progress: JobProgress
     queue: QueueProgress | None
     why_not_decide: str
 

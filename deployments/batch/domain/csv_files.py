@@ -96,7 +96,7 @@ class FirstRows:
     def __init__(self, *, error_limit: int) -> None:
         self._left, self._errors_left, self._first = CHECKED_ROWS, error_limit, ""
 
-    def checked(
+    def check_first(
         self, rows: Iterable[tuple[int, bytes]], columns: Sequence[Any], *, name: str
     ) -> Iterator[bytes]:
         """Yield the bodies of the rows, checking the first ones.

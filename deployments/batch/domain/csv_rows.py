@@ -92,7 +92,12 @@ def request_of(body: bytes, columns: list[Any], line: int) -> dict[str, Any]:
             data = values_of(cell, datatype, shape)
         except BadRow as error:
             raise BadRow(f"line {line}, column {name}: {error}") from None
-        tensor = {"name": name, "shape": filled(shape, data), "datatype": datatype, "data": data}
+        tensor = {
+            "name": name,
+            "shape": fill_shape(shape, data),
+            "datatype": datatype,
+            "data": data,
+        }
         request["inputs"].append(tensor)
     return request
 
@@ -119,7 +124,7 @@ def values_of(cell: str, datatype: str, shape: list[int]) -> list[Any]:
     return [value_of(v if isinstance(v, str) else json.dumps(v), datatype) for v in flat]
 
 
-def filled(shape: list[int], data: list[Any]) -> list[int]:
+def fill_shape(shape: list[int], data: list[Any]) -> list[int]:
     """Replace the dynamic size of a shape by the one that these values have."""
     fixed = math.prod(size for size in shape if size != -1)
     return [len(data) // fixed if size == -1 else size for size in shape]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.approvals.domain.requirement import Requirement
-from deployments.approvals.domain.rules import DEFAULT, Progress
+from deployments.approvals.domain.rules import DEFAULT, ApprovalProgress
 from deployments.batch.domain.settings import BatchSettings
 from deployments.spec.domain.placement import catalogue
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 _FOUR_EYES: Final = Requirement(
     rule_id=None, rule=DEFAULT.name, role=DEFAULT.role, people=(), needed=1, why="its cost"
 )
 # As approvals of changes say it.
-NEEDED: Final = Progress(_FOUR_EYES, given=0).description
+NEEDED: Final = ApprovalProgress(_FOUR_EYES, given=0).description
 
 
 def title(*, version: str, name: str) -> str:
@@ -22,12 +22,12 @@ def title(*, version: str, name: str) -> str:
 
 
 def details(settings: BatchSettings, *, rows: int | None) -> tuple[str, ...]:
-    parts = (counted(settings.workers, "worker"), _nodes(settings))
-    return parts if rows is None else (counted(rows, "row"), *parts)
+    parts = (format_count(settings.workers, "worker"), _nodes(settings))
+    return parts if rows is None else (format_count(rows, "row"), *parts)
 
 
 def consequence(settings: BatchSettings, *, is_queue: bool = False) -> str:
-    workers = counted(settings.workers, "worker")
+    workers = format_count(settings.workers, "worker")
     if is_queue:
         return (
             f"Up to {workers} on {_nodes(settings)} nodes, while messages wait, for "

@@ -66,7 +66,7 @@ def spec_of(settings: BatchSettings) -> ServingSpec:
     )
 
 
-def shared(context: ManifestContext) -> list[Manifest]:
+def build_shared(context: ManifestContext) -> list[Manifest]:
     """Return the objects that the pods need in the team's namespace, without Secrets and quota."""
     return [
         namespace.namespace(context),
@@ -215,7 +215,7 @@ def pod(
         "restartPolicy": "Never",
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
-        **pod_template.sealed(served.spec),
+        **pod_template.restrict_pod(served.spec),
         **pod_placement.fields_of(context, served),
         "initContainers": download.containers(context, served),
         "containers": [container],

@@ -12,12 +12,12 @@ MAX_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChunkMark:
     failed_rows: int
     error: str
 
 
-def parse(body: bytes, *, rows: int) -> Mark | None:
+def parse(body: bytes, *, rows: int) -> ChunkMark | None:
     """Parse a mark. None if it does not say that exactly the rows of the chunk were written."""
     try:
         content = json.loads(body)
@@ -28,7 +28,9 @@ def parse(body: bytes, *, rows: int) -> Mark | None:
     counted, failed = _count(content.get("rows")), _count(content.get("failed"))
     if counted != rows or failed is None or not 0 <= failed <= rows:
         return None
-    return Mark(failed_rows=failed, error=short(str(content.get("error") or "")) if failed else "")
+    return ChunkMark(
+        failed_rows=failed, error=short(str(content.get("error") or "")) if failed else ""
+    )
 
 
 def _count(value: object) -> int | None:

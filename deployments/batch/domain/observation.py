@@ -23,7 +23,7 @@ _REASONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedJob:
     """The observed state of a Job. `failure` is set when it has failed, `has_ended` also when it is complete.
 
     `is_queued` means that Kueue has not admitted it, or has evicted it.
@@ -78,7 +78,7 @@ def _failure_of(pods: Sequence[Json]) -> str:
     ended = sorted(
         (str(last.get("finishedAt") or ""), last.get("exitCode") or 0, _message(last))
         for pod in pods
-        if not is_live(pod) and not reclaimed([pod]) and (last := _last_end(pod))
+        if not is_live(pod) and not count_reclaimed([pod]) and (last := _last_end(pod))
     )
     never = [message for _, code, message in ended[-1:] if code == worker_store.NEVER]
     if never:
@@ -94,19 +94,19 @@ def _last_end(pod: Json) -> Json | None:
     return next((end for end in ends if end.get("exitCode")), ends[-1] if ends else None)
 
 
-def observe(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> Observed:
+def observe(job: Json, pods: Sequence[Json], events: Sequence[Json]) -> ObservedJob:
     ended = _condition(job)
     if ended is None:
-        return Observed(_describe(pods, events))
+        return ObservedJob(_describe(pods, events))
     if ended.get("type") == "Complete":
-        return Observed("", has_ended=True)
+        return ObservedJob("", has_ended=True)
     reason = str(ended.get("reason") or "")
     sentence = _REASONS.get(reason) or f"The Job failed: {short(reason)}."
     message = " ".join(part for part in (sentence, _last_message(pods)) if part)
-    return Observed("", has_ended=True, failure=message)
+    return ObservedJob("", has_ended=True, failure=message)
 
 
-def reclaimed(pods: Sequence[Json]) -> int:
+def count_reclaimed(pods: Sequence[Json]) -> int:
     """Count the pods that the cluster ended: their node was reclaimed or drained, or is gone."""
     return sum(
         item.get("type") == "DisruptionTarget" and item.get("status") == "True"
@@ -138,7 +138,7 @@ def _describe(pods: Sequence[Json], events: Sequence[Json]) -> str:
     waiting = [reason for pod in live if not _is_scoring(pod) and (reason := _waits_for(pod))]
     if waiting:
         parts.append(f"{len(waiting)} starting: {waiting[0]}")
-    if count := reclaimed(pods):
+    if count := count_reclaimed(pods):
         parts.append(f"{count} reclaimed and replaced")
     if message := _last_message(pods):
         parts.append(f"last failure: {message}")
@@ -181,7 +181,7 @@ def _last_message(pods: Sequence[Json]) -> str:
     ends = [
         (str(ended.get("finishedAt") or ""), message)
         for pod in pods
-        if not reclaimed([pod])
+        if not count_reclaimed([pod])
         for ended in _terminated(pod)
         if ended.get("exitCode") and (message := _message(ended))
     ]

@@ -18,18 +18,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from deployments.batch.domain.queue_worker import Consumer
-from deployments.batch.domain.sources.message import SourceError
+from deployments.batch.domain.queue_worker import QueueConsumer
+from deployments.batch.domain.sources.message import QueueError
 from deployments.batch.domain.worker_outbox import Outbox
 from deployments.batch.domain.worker_server import Server
-from deployments.batch.domain.worker_store import DETAIL_LENGTH, Ended, pause
+from deployments.batch.domain.worker_store import DETAIL_LENGTH, WorkerEnded, pause
 
 
-def keep_held(consumer: Consumer, seconds: float) -> None:
+def keep_held(consumer: QueueConsumer, seconds: float) -> None:
     while True:
         pause(seconds)
         # A queue that is away says so where it is used.
-        with contextlib.suppress(Ended, OSError, SourceError, http.client.HTTPException):
+        with contextlib.suppress(WorkerEnded, OSError, QueueError, http.client.HTTPException):
             consumer.keep_held()
 
 
@@ -53,16 +53,16 @@ def consume(open_source: Any, command: list[str], folder: Path) -> tuple[int, st
         source.prepare()
         server = Server(command, plan, folder)
         server.wait_until_ready(stopping)
-        consumer = Consumer(plan, source, outbox, server, stopping)
+        consumer = QueueConsumer(plan, source, outbox, server, stopping)
         keeper = threading.Thread(
             target=keep_held, args=(consumer, plan["redelivery"] / 3), daemon=True
         )
         keeper.start()
         consumer.run()
-    except Ended as end:
+    except WorkerEnded as end:
         # Stopped while the model loaded: nothing was taken.
         return (0, "") if stopping.is_set() else (end.code, end.detail)
-    except SourceError as error:
+    except QueueError as error:
         return 1, f"the queue refuses a command: {error}"[:DETAIL_LENGTH]
     except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
         return 1, f"the program of the worker failed: {type(error).__name__}: {error}"

@@ -32,7 +32,7 @@ SUSPECTS = 32
 REMEMBERED = 500_000
 
 
-class Consumer:
+class QueueConsumer:
     """The consumer of a queue. `source` follows sources/interface.py; `outbox` and `server` are an Outbox and a
     Server.
     """
@@ -147,7 +147,7 @@ class Consumer:
         # Pending ones belong to workers that live, or can be claimed soon.
         return not unread and not pending
 
-    def unanswered(self, messages: list[Message]) -> list[Message]:
+    def filter_unanswered(self, messages: list[Message]) -> list[Message]:
         """Return the messages without a durable answer.
 
         The others have one: their worker died before it acknowledged them, or they were delivered again.
@@ -167,7 +167,7 @@ class Consumer:
         if time.monotonic() - self.recovered < self.plan["redelivery"] / 2:
             return
         self.recovered = time.monotonic()
-        for number, ids in self.outbox.unreported():
+        for number, ids in self.outbox.list_unreported():
             self.remember(ids)
             self.counts["answered"] += len(ids)
             self.report(number, len(ids))
@@ -178,7 +178,7 @@ class Consumer:
             del self.known[next(iter(self.known))]
 
     def score(self, messages: list[Message], pool: ThreadPoolExecutor) -> None:
-        messages = self.unanswered(messages)
+        messages = self.filter_unanswered(messages)
         for message, row in zip(messages, pool.map(self.answer, messages)):  # noqa: B905  Python 3.9
             if row is None:
                 continue

@@ -8,7 +8,7 @@ from typing import Final
 
 from deployments.batch.domain.settings import MAX_FILE_HOURS, BatchSettings
 from deployments.batch.domain.sources import catalogue
-from deployments.batch.domain.sources.interface import Queue, QueueKind
+from deployments.batch.domain.sources.interface import MessageQueue, QueueKind
 from portal.core.definitions import Rejected
 
 # Without a setting of the platform: Services of the team's own namespace.
@@ -61,7 +61,7 @@ def check_settings(source: str, output: str, settings: BatchSettings) -> None:
     read(source, output, settings)
 
 
-def read(source: str, output: str, settings: BatchSettings) -> Queue:
+def read(source: str, output: str, settings: BatchSettings) -> MessageQueue:
     """Read the queue that the settings describe. Raises Rejected for names that do not fit together."""
     return kind_of(source).read(source, output, settings)
 

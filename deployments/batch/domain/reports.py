@@ -54,14 +54,14 @@ class Drained:
         return stored if self.adopted else {k: v for k, v in stored.items() if k != "adopted"}
 
 
-def drained_of(column: dict[str, Any] | None) -> Drained:
+def read_drained(column: dict[str, Any] | None) -> Drained:
     stored = dict(column or {})
     return Drained(**{**stored, "adopted": tuple(stored.get("adopted", ()))})
 
 
-def restarted(column: dict[str, Any] | None, dead: int) -> dict[str, Any]:
+def restart_progress(column: dict[str, Any] | None, dead: int) -> dict[str, Any]:
     """Return the progress for a new start: the `dead` letters before it do not count against the error limit."""
-    return replace(drained_of(column), dead_before=dead).to_json()
+    return replace(read_drained(column), dead_before=dead).to_json()
 
 
 def parse(body: bytes) -> Report | None:

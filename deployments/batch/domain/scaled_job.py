@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from deployments.batch.domain import job, program
 from deployments.batch.domain.settings import BatchSettings
-from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.interface import MessageQueue
 from deployments.manifests.domain import network, pod_placement
 from deployments.manifests.domain.metadata import (
     MANAGED_BY,
@@ -35,7 +35,7 @@ def objects_of(
     context: ManifestContext,
     served: ServedRevision,
     settings: BatchSettings,
-    queue: Queue,
+    queue: MessageQueue,
     *,
     name: str,
     columns: Sequence[Any] | None,
@@ -116,7 +116,7 @@ def _scaled_job(
 def _plan(
     served: ServedRevision,
     settings: BatchSettings,
-    queue: Queue,
+    queue: MessageQueue,
     *,
     columns: Sequence[Any] | None,
     until: float,

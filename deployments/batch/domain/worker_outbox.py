@@ -14,7 +14,7 @@ import threading
 import zipfile
 from pathlib import Path
 
-from deployments.batch.domain.worker_store import EXPIRED, NEVER, Ended, Json, Store, pause
+from deployments.batch.domain.worker_store import EXPIRED, NEVER, Json, Store, WorkerEnded, pause
 
 OUTBOX_SECONDS, OUTBOX_FRESH_SECONDS = 5, 120
 OUTBOX_READS = 60
@@ -40,7 +40,7 @@ class Outbox:
         with self.lock:
             status, content = self.store.get(self.url)
             if status != 200:
-                raise Ended(EXPIRED, f"the list of addresses cannot be read: HTTP {status}")
+                raise WorkerEnded(EXPIRED, f"the list of addresses cannot be read: HTTP {status}")
             work: Json = json.loads(content)
             self.url, self.library = work["self"], work.get("library", "")
             for kind in self.free:
@@ -53,9 +53,9 @@ class Outbox:
         """Make the library importable. Raises Ended if it is not the one that the plan names."""
         status, content = self.store.get(self.library)
         if status != 200:
-            raise Ended(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
+            raise WorkerEnded(EXPIRED, f"the library of the worker cannot be read: HTTP {status}")
         if hashlib.sha256(content).hexdigest() != digest:
-            raise Ended(NEVER, "the library of the worker is not what the job names")
+            raise WorkerEnded(NEVER, "the library of the worker is not what the job names")
         # Unpacked, because some read files beside their modules.
         unpacked = folder / "library"
         zipfile.ZipFile(io.BytesIO(content)).extractall(unpacked)
@@ -65,7 +65,7 @@ class Outbox:
         while True:
             pause(OUTBOX_FRESH_SECONDS)
             # What has expired says so where it is used.
-            with contextlib.suppress(Ended, OSError, ValueError, KeyError):
+            with contextlib.suppress(WorkerEnded, OSError, ValueError, KeyError):
                 self.read_list()
 
     def create(self, kind: str, body: bytes) -> int:
@@ -79,7 +79,7 @@ class Outbox:
                     return number
             pause(OUTBOX_SECONDS)
             self.read_list()
-        raise Ended(EXPIRED, f"there is no address left for {kind}")
+        raise WorkerEnded(EXPIRED, f"there is no address left for {kind}")
 
     def take(self, kind: str) -> tuple[int, str] | None:
         with self.lock:
@@ -89,7 +89,7 @@ class Outbox:
             self.used[kind] = number
             return number, self.free[kind].pop(number)
 
-    def unreported(self) -> list[tuple[int, list[str]]]:
+    def list_unreported(self) -> list[tuple[int, list[str]]]:
         """Return parts of others that had no report when the list was written, with the ids of their messages. Once
         each.
         """

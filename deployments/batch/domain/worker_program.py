@@ -29,9 +29,9 @@ from deployments.batch.domain.worker_store import (
     DETAIL_LENGTH,
     EXPIRED,
     NEVER,
-    Ended,
     Json,
     Store,
+    WorkerEnded,
     pause,
     refusal,
 )
@@ -62,7 +62,7 @@ class Worker:
             while self.todo or self.has_more:
                 for number in self.todo:
                     if self.stopping.is_set():
-                        raise Ended(STOPPED, "it was stopped between two chunks")
+                        raise WorkerEnded(STOPPED, "it was stopped between two chunks")
                     self.score(number, server, pool)
                     self.done.add(number)
                 if self.has_more:
@@ -73,7 +73,7 @@ class Worker:
         with self.lock:
             status, content = self.store.get(self.url)
             if status != 200:
-                raise Ended(EXPIRED, f"the list of chunks cannot be read: HTTP {status}")
+                raise WorkerEnded(EXPIRED, f"the list of chunks cannot be read: HTTP {status}")
             work: Json = json.loads(content)
             self.url, self.has_more = work["self"], work["more"]
             self.links.update({chunk["n"]: chunk for chunk in work["chunks"]})
@@ -82,7 +82,7 @@ class Worker:
         while True:
             pause(FRESH_SECONDS)
             # What has expired says so where it is used.
-            with contextlib.suppress(Ended, OSError, ValueError, KeyError):
+            with contextlib.suppress(WorkerEnded, OSError, ValueError, KeyError):
                 self.read_list()
 
     def score(self, number: int, server: Server, pool: ThreadPoolExecutor) -> None:
@@ -116,7 +116,9 @@ class Worker:
             parsed = records(lines_of(content), chunk["line"])
             rows = [request_row(body, columns, line) for line, body in parsed if body.strip()]
         if len(rows) != chunk["rows"]:
-            raise Ended(NEVER, f"chunk {chunk['n']} has {len(rows)} rows, not {chunk['rows']}")
+            raise WorkerEnded(
+                NEVER, f"chunk {chunk['n']} has {len(rows)} rows, not {chunk['rows']}"
+            )
         return rows
 
 
@@ -146,7 +148,7 @@ def run(command: list[str], folder: Path) -> tuple[int, str]:
             server = Server(command, plan, folder)
             server.wait_until_ready(stopping)
             worker.run(server)
-    except Ended as end:
+    except WorkerEnded as end:
         return end.code, end.detail
     except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
         return 1, f"the program of the worker failed: {type(error).__name__}: {error}"

@@ -15,8 +15,8 @@ from deployments.batch.domain.worker_store import (
     NEVER,
     ONCE_MORE,
     POLL_SECONDS,
-    Ended,
     Json,
+    WorkerEnded,
     pause,
 )
 
@@ -45,11 +45,13 @@ class Server:
         end = time.monotonic() + READY_SECONDS
         while not self.is_ready():
             if stopping.is_set():
-                raise Ended(STOPPED, "it was stopped while Triton loaded the model")
+                raise WorkerEnded(STOPPED, "it was stopped while Triton loaded the model")
             if self.process.poll() is not None:
-                raise Ended(1, f"Triton does not load the model: {self.cause()}")
+                raise WorkerEnded(1, f"Triton does not load the model: {self.cause()}")
             if time.monotonic() > end:
-                raise Ended(1, f"Triton did not load the model within {READY_SECONDS} seconds")
+                raise WorkerEnded(
+                    1, f"Triton did not load the model within {READY_SECONDS} seconds"
+                )
             pause(POLL_SECONDS)
 
     @property
@@ -107,14 +109,14 @@ class Server:
                 pause(POLL_SECONDS)
                 if self.process.poll() is not None or attempt == ATTEMPTS - 1:
                     detail = f"Triton ended while it answered ({type(error).__name__})"
-                    raise Ended(1, f"{detail}: {self.cause()}") from None
+                    raise WorkerEnded(1, f"{detail}: {self.cause()}") from None
                 continue
             # A full queue empties; what a model cannot answer it cannot answer twice.
             if answer[0] not in ONCE_MORE or (answer[0] == 500 and attempt):
                 break
             pause(POLL_SECONDS * 2**attempt)
         if answer[0] == 404:
-            raise Ended(NEVER, f"Triton does not serve the model: {error_of(answer[1])}")
+            raise WorkerEnded(NEVER, f"Triton does not serve the model: {error_of(answer[1])}")
         return answer
 
     def cause(self) -> str:

@@ -21,7 +21,7 @@ ONCE_MORE = (408, 429, 500, 502, 503, 504)
 pause = time.sleep  # noqa: TID251  in the pod, where no worker of the portal waits for it
 
 
-class Ended(Exception):
+class WorkerEnded(Exception):
     """The worker ends with this exit code and detail."""
 
     def __init__(self, code: int, detail: str) -> None:
@@ -67,13 +67,13 @@ class Store:
             finally:
                 connection.close()
             pause(min(2**attempt, 20) * POLL_SECONDS * 2)
-        raise Ended(1, f"the object store did not answer: {problem}")
+        raise WorkerEnded(1, f"the object store did not answer: {problem}")
 
 
-def refusal(what: str, status: int, content: bytes) -> Ended:
+def refusal(what: str, status: int, content: bytes) -> WorkerEnded:
     text = content.decode(errors="replace")
     if status in (400, 403) and "xpired" in text:
-        return Ended(EXPIRED, "the links to the store have expired")
+        return WorkerEnded(EXPIRED, "the links to the store have expired")
     if status in (404, 412):
-        return Ended(NEVER, f"could not {what}: it was changed or deleted (HTTP {status})")
-    return Ended(1, f"could not {what}: HTTP {status} {text[:200]}")
+        return WorkerEnded(NEVER, f"could not {what}: it was changed or deleted (HTTP {status})")
+    return WorkerEnded(1, f"could not {what}: HTTP {status} {text[:200]}")

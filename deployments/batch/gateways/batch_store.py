@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from deployments.batch.domain.chunks import InputFile
 from deployments.registry.gateways import download_urls, object_store
-from deployments.registry.gateways.object_store_errors import ObjectMissing, translated
+from deployments.registry.gateways.object_store_errors import ObjectMissing, translate_errors
 
 # What S3 returns for an object of a bucket that keeps no versions.
 _NO_VERSION: Final = "null"
@@ -21,7 +21,7 @@ _PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPart:
+class StoredFile:
     key: str
     size_bytes: int
     written_at: datetime
@@ -37,7 +37,7 @@ class BatchStore:
 
     def find(self, bucket: str, key: str) -> InputFile | None:
         try:
-            with translated(key):
+            with translate_errors(key):
                 response = self._client.head_object(Bucket=bucket, Key=key)
         except ObjectMissing:
             return None
@@ -56,7 +56,7 @@ class BatchStore:
             Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": _PAGE}
         )
         keys: list[str] = []
-        with translated(prefix):
+        with translate_errors(prefix):
             for page in pages:
                 rows = page.get("Contents", [])
                 keys += [str(row["Key"]) for row in rows if not str(row["Key"]).endswith("/")]
@@ -66,7 +66,7 @@ class BatchStore:
 
     def blocks(self, file: InputFile) -> Iterator[bytes]:
         """Yield the content of exactly this version. Raises StoreRefused if it was replaced."""
-        with translated(file.key):
+        with translate_errors(file.key):
             response = self._client.get_object(
                 Bucket=file.bucket, Key=file.key, IfMatch=file.etag, **_version(file)
             )
@@ -74,21 +74,21 @@ class BatchStore:
 
     def read(self, key: str, *, at_most: int) -> bytes:
         """Read at most `at_most` bytes of an object in the portal's bucket."""
-        with translated(key):
+        with translate_errors(key):
             response = self._client.get_object(Bucket=self.bucket, Key=key)
             return bytes(response["Body"].read(at_most))
 
-    def find_part(self, key: str) -> StoredPart | None:
+    def find_part(self, key: str) -> StoredFile | None:
         """Find a part in the portal's bucket. None if it is missing."""
         try:
-            with translated(key):
+            with translate_errors(key):
                 response = self._client.head_object(Bucket=self.bucket, Key=key)
         except ObjectMissing:
             return None
-        return StoredPart(key, int(response["ContentLength"]), response["LastModified"])
+        return StoredFile(key, int(response["ContentLength"]), response["LastModified"])
 
-    def count_lines(self, part: StoredPart) -> int:
-        with translated(part.key):
+    def count_lines(self, part: StoredFile) -> int:
+        with translate_errors(part.key):
             response = self._client.get_object(Bucket=self.bucket, Key=part.key)
             return sum(block.count(b"\n") for block in response["Body"].iter_chunks(_READ_BYTES))
 
@@ -120,7 +120,7 @@ class BatchStore:
         )
 
     def _presign(self, operation: str, params: dict[str, str], seconds: int) -> str:
-        with translated(params["Key"]):
+        with translate_errors(params["Key"]):
             url = self._client.generate_presigned_url(operation, Params=params, ExpiresIn=seconds)
         return str(url)
 

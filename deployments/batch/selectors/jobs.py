@@ -34,7 +34,7 @@ def list_visible_to(actor: User, *, team_slug: str = "", state: str = "") -> Que
     return rows.defer("files").order_by("-id")
 
 
-def of_ids(ids: Collection[int]) -> list[BatchJob]:
+def list_by_ids(ids: Collection[int]) -> list[BatchJob]:
     """Return jobs as they are listed, the oldest first. The caller has checked that they are visible."""
     rows = BatchJob.objects.filter(pk__in=ids).select_related(*_RELATED)
     return list(rows.defer("files").order_by("id"))
@@ -72,7 +72,7 @@ def label_of(job: BatchJob) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """The progress of a job. `spent_amount` is sealed and estimated cost; None if it is not known.
 
     `done_at` is when it will be done at this rate, and `forecast_amount` what it will have cost then.
@@ -106,7 +106,7 @@ def queue_of(job: BatchJob) -> QueueProgress | None:
     """Return the progress of a job that drains a queue. None for a job over files."""
     if not job.is_queue:
         return None
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     queue = queues.read(job.input, job.output, BatchSettings.from_json(job.pods))
     return QueueProgress(
         waiting=drained.waiting,
@@ -119,7 +119,7 @@ def queue_of(job: BatchJob) -> QueueProgress | None:
     )
 
 
-def progress_of(job: BatchJob) -> Progress:
+def progress_of(job: BatchJob) -> JobProgress:
     total = job.chunks.count()
     done = job.chunks.exclude(done_at=None).count()
     spent = _spent(job)
@@ -130,7 +130,7 @@ def progress_of(job: BatchJob) -> Progress:
         at = job.started_at + timedelta(seconds=elapsed.total_seconds() * float(part))
         # Nothing was metered yet: that is no forecast of nothing.
         forecast = (spent * part).quantize(_CENT) if spent else None
-    return Progress(total, done, spent, forecast, at)
+    return JobProgress(total, done, spent, forecast, at)
 
 
 def _spent(job: BatchJob) -> Decimal | None:

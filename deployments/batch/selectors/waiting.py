@@ -21,7 +21,7 @@ def list_waiting_for(user: User) -> QuerySet[BatchJob]:
 
 def first_waiting_for(user: User, most: int) -> list[BatchJob]:
     """Return the oldest `most` jobs that this person may decide on."""
-    return jobs.of_ids(sorted(waiting_for(user))[:most])
+    return jobs.list_by_ids(sorted(waiting_for(user))[:most])
 
 
 def limit_to_waiting(rows: QuerySet[BatchJob], user: User) -> QuerySet[BatchJob]:

@@ -35,7 +35,7 @@ from fleet.kube.domain.errors import (
 )
 from portal.accounts.policy import SYSTEM
 from portal.core import clock, leases
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.errors import Conflict
 from portal.core.leases import Lease
 
@@ -161,7 +161,7 @@ def _is_over(job: BatchJob, store: BatchStore) -> bool:
     limit = BatchSettings.from_json(job.pods).error_limit
     if job.failed_rows > limit:
         have = "has" if job.failed_rows == 1 else "have"
-        reason = f"{counted(job.failed_rows, 'row')} {have} no answer, more than {limit:,}. First: {job.first_error}"
+        reason = f"{format_count(job.failed_rows, 'row')} {have} no answer, more than {limit:,}. First: {job.first_error}"
         _stop(job, BatchState.FAILED, reason)
         return True
     if job.chunks.filter(done_at=None).exists():

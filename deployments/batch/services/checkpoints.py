@@ -11,7 +11,7 @@ from deployments.batch.domain import marks, places
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.models import BatchJob
 from portal.core import clock
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 # Of one pass: reading them takes a few seconds.
 _AT_MOST: Final = 300
@@ -32,7 +32,7 @@ def collect(job: BatchJob, store: BatchStore) -> str:
         chunk = pending[number]
         mark = marks.parse(store.read(key, at_most=marks.MAX_BYTES), rows=chunk.rows)
         if mark is None:
-            return f"What the worker says of part {number} does not match its {counted(chunk.rows, 'row')}."
+            return f"What the worker says of part {number} does not match its {format_count(chunk.rows, 'row')}."
         read.append((chunk, mark))
     at = clock.now()
     with transaction.atomic():

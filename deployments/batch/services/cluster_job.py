@@ -11,7 +11,7 @@ from django.conf import settings
 
 from deployments.batch.domain import job as objects_of
 from deployments.batch.domain import observation
-from deployments.batch.domain.observation import Observed
+from deployments.batch.domain.observation import ObservedJob
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import GRACE
 from deployments.batch.selectors import jobs
@@ -38,14 +38,14 @@ def apply_links(job: BatchJob, urls: Mapping[int, str]) -> None:
     objects.apply(cluster_id=job.cluster_id, manifests=[*_shared(context, job), secret])
 
 
-def ensure(job: BatchJob) -> Observed:
+def ensure(job: BatchJob) -> ObservedJob:
     """Create the Job if it is missing, and return what it does."""
     made = _get(job)
     if made is None:
         _create(job)
-        return Observed("")
+        return ObservedJob("")
     if waits := describe_waiting(job, [made]):
-        return Observed(waits, is_queued=True)
+        return ObservedJob(waits, is_queued=True)
     pods = pods_of(job)
     events = [] if pods else _events(job)
     return observation.observe(made, pods, events)
@@ -74,11 +74,11 @@ def describe_waiting(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> str:
     queue.
     """
     queue = BatchSettings.from_json(job.pods).queue
-    if not queue or not queue_state.suspended(made):
+    if not queue or not queue_state.list_suspended(made):
         return ""
     kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
     lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
-    state = queue_state.of_jobs(queue, made, lists.workloads, lists.positions.get(queue))
+    state = queue_state.read_job_queue(queue, made, lists.workloads, lists.positions.get(queue))
     if state is None:
         return ""
     return replace(state, why=lists.problem or state.why).message
@@ -149,7 +149,7 @@ def prolong(job: BatchJob) -> datetime:
 def _create(job: BatchJob) -> None:
     pods = BatchSettings.from_json(job.pods)
     context = context_of(job)
-    served = served_of(job, pods)
+    served = build_served_revision(job, pods)
     register(job)
     manifest = objects_of.job(
         context, served, pods, name=name_of(job), workers=links.workers_of(job)
@@ -191,7 +191,7 @@ def context_of(job: BatchJob) -> ManifestContext:
     )
 
 
-def served_of(job: BatchJob, pods: BatchSettings) -> ServedRevision:
+def build_served_revision(job: BatchJob, pods: BatchSettings) -> ServedRevision:
     spec = objects_of.spec_of(pods)
     files = rendering.files_for(version=job.version, spec=spec, additional=[])
     return rendering.served_revision_for(
@@ -201,8 +201,8 @@ def served_of(job: BatchJob, pods: BatchSettings) -> ServedRevision:
 
 def _shared(context: ManifestContext, job: BatchJob) -> list[Manifest]:
     """Return the shared objects as deliveries write them, with the same owner, so that nothing is removed."""
-    first, *others = objects_of.shared(context)
-    added = resource_limits.of_namespace(context, quota_gpus=job.team.quota_gpus)
+    first, *others = objects_of.build_shared(context)
+    added = resource_limits.limit_namespace(context, quota_gpus=job.team.quota_gpus)
     if context.is_local_cluster:
         key_id, key = settings.SLIPWAY_LOCAL_S3_KEYS
         added.append(namespace.s3_secret(context, access_key_id=key_id, secret_access_key=key))

@@ -10,7 +10,7 @@ from deployments.batch.domain import places
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.batch.selectors import jobs
 from deployments.models import BatchChunk, BatchJob
-from deployments.registry.services.store_errors import translated
+from deployments.registry.services.store_errors import translate_errors
 from portal.accounts.models import User
 from portal.core.errors import NotFound
 
@@ -31,7 +31,7 @@ def url_of(part: BatchChunk) -> str:
     """Sign an address for GET, which saves the part under the names of job and part."""
     job = part.job
     key = places.part_key(job.output, part.number)
-    with translated():
+    with translate_errors():
         return BatchStore().url_to_download(
             key, filename=f"{job.name}-{part.number:05d}.jsonl", seconds=SECONDS
         )

@@ -14,7 +14,7 @@ from deployments.batch.services import reports as reported
 from deployments.models import BatchJob
 from fleet.kube.domain.errors import NotOwned, ObjectInvalid, Refused
 from portal.core import clock, leases
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.leases import Lease
 
 _OVER: Final = "The limit of {hours} is reached. Resume the job to continue."
@@ -63,7 +63,7 @@ def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:
 
 
 def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending | None:
-    dead = job.failed_rows - reports.drained_of(job.drained).dead_before
+    dead = job.failed_rows - reports.read_drained(job.drained).dead_before
     if dead > settings.error_limit:
         letters = (
             "1 message is a dead letter" if dead == 1 else f"{dead:,} messages are dead letters"
@@ -71,13 +71,15 @@ def _ending(job: BatchJob, settings: BatchSettings, *, is_late: bool) -> Ending 
         reason = f"{letters}, more than {settings.error_limit:,}. First: {job.first_error}"
         return Ending(BatchState.FAILED, reason)
     if is_late:
-        return Ending(BatchState.SUCCEEDED, _OVER.format(hours=counted(settings.hours, "hour")))
+        return Ending(
+            BatchState.SUCCEEDED, _OVER.format(hours=format_count(settings.hours, "hour"))
+        )
     return None
 
 
 def _note_empty(job: BatchJob, lease: Lease) -> None:
     """Record the empty queue that KEDA reports, in place of what the workers reported last."""
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     if drained.waiting != 0:
         at = clock.now().isoformat()
         job.drained = replace(drained, waiting=0, waiting_at=at).to_json()
@@ -88,4 +90,4 @@ def save(job: BatchJob, lease: Lease, **columns: object) -> None:
     """Save columns of the job. Raises Conflict if it changed state, or another worker took over."""
     held = BatchJob.objects.filter(pk=job.pk, state=job.state, lease_token=lease.token)
     if not held.update(**columns):
-        raise leases.lost(job)
+        raise leases.build_lost_error(job)

@@ -75,7 +75,7 @@ def _estimate(team: Team, cluster_id: int, settings: BatchSettings) -> Estimate:
     nodes = capacity.read(cluster_id=cluster_id, instance_types=[settings.instance_type])
     price = limits.price_of(nodes.shares, settings)
     why_approval, refusal = _limits_of(team, settings, price)
-    spec = replicas.reduced(spec_of(settings), settings.workers)
+    spec = replicas.reduce_replicas(spec_of(settings), settings.workers)
     return Estimate(
         workers=settings.workers,
         hours=settings.hours,

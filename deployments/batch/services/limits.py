@@ -23,7 +23,7 @@ from fleet.costs.selectors import costs
 from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.errors import Invalid
 
 _CENT: Final = Decimal("0.01")
@@ -40,7 +40,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JobLimits:
     """The price of a job and why it needs approval. `why_approval` is empty if the budget has room for the job."""
 
     price: Price
@@ -53,18 +53,20 @@ class Limits:
 
 def check(
     team: Team, cluster_id: int, settings: BatchSettings, *, without: BatchJob | None = None
-) -> Limits:
+) -> JobLimits:
     """Check the job against its cluster, quota and budget. Raises Invalid for what the cluster does not offer, the
     quota, and a binding budget.
     """
     price = price_of(_shares_for(cluster_id, settings), settings)
-    return Limits(price, require(team, settings, price, without=without))
+    return JobLimits(price, require(team, settings, price, without=without))
 
 
 def _shares_for(cluster_id: int, settings: BatchSettings) -> Sequence[GpuShare]:
     """Return the GPUs of the instance type, or all, to name them, if the cluster has none of it."""
     of_type = capacity.list_shares(cluster_id=cluster_id, instance_types=[settings.instance_type])
-    return offers.of_gpus(of_type) or offers.of_gpus(capacity.list_shares(cluster_id=cluster_id))
+    return offers.drop_neuron(of_type) or offers.drop_neuron(
+        capacity.list_shares(cluster_id=cluster_id)
+    )
 
 
 def price_of(
@@ -77,7 +79,7 @@ def price_of(
     placement = settings.placement
     if capacity_type:
         placement = placement.on(capacity_type)
-    share = next((s for s in catalogue.offered(shares, placement) if s.size == size), None)
+    share = next((s for s in catalogue.filter_shares(shares, placement) if s.size == size), None)
     if share is None:
         raise _not_offered(shares, settings)
     if share.usd_per_hour_amount is None:
@@ -132,7 +134,7 @@ def require_quota(
     if settings.workers > left:
         be = "is" if settings.workers == 1 else "are"
         problem = (
-            f"{counted(settings.workers, 'GPU')} {be} needed and {left} of {team.quota_gpus} are left for {team.slug}. Use "
+            f"{format_count(settings.workers, 'GPU')} {be} needed and {left} of {team.quota_gpus} are left for {team.slug}. Use "
             "fewer workers, wait, or ask a platform admin for more."
         )
         raise Invalid(problem, fields={"workers": problem})
@@ -151,10 +153,10 @@ def _why_approval(
         return ""
     at = clock.now()
     per_hour = cost.sum_per_hour(running, cost.SharesByCluster())
-    spent = costs.spent_this_month(team_slug=team.slug).total_amount.quantize(_CENT)
+    spent = costs.sum_spend_this_month(team_slug=team.slug).total_amount.quantize(_CENT)
     forecast = month_end_amount(spent_amount=spent, usd_per_hour_amount=per_hour, at=at)
     job_id = without.pk if without else None
-    of_jobs = batch_jobs.held(team, at=at, without_job_id=job_id).left_amount
+    of_jobs = batch_jobs.sum_held(team, at=at, without_job_id=job_id).left_amount
     limits = list(_waiting(team, without).values_list("cost_limit_amount", flat=True))
     if forecast is None or of_jobs is None or None in limits:
         return "The month's forecast is not known, because a price is missing."

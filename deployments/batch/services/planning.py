@@ -175,7 +175,7 @@ class _Reader:
             name=file.key,
             version=self._version.label,
         )
-        return columns, header, self._first_rows.checked(records, columns, name=file.key)
+        return columns, header, self._first_rows.check_first(records, columns, name=file.key)
 
 
 class _KeepAlive:

@@ -99,7 +99,7 @@ def _waiting_workers(job: BatchJob) -> str:
 def _create(job: BatchJob) -> None:
     pods = BatchSettings.from_json(job.pods)
     context = cluster_job.context_of(job)
-    served = cluster_job.served_of(job, pods)
+    served = cluster_job.build_served_revision(job, pods)
     cluster_job.register(job)
     until = job.deadline_at or clock.now()
     manifests = scaled_job.objects_of(

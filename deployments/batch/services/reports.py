@@ -31,7 +31,7 @@ def collect(job: BatchJob, lease: Lease, store: BatchStore) -> None:
 
     Raises Conflict if another worker took over.
     """
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     read: list[Report] = []
     number = drained.reports
     while len(read) < _AT_MOST:
@@ -52,7 +52,7 @@ def adopt(job: BatchJob, lease: Lease, store: BatchStore, *, has_workers: bool) 
 
     Reports that still come for them add nothing. Raises Conflict if another worker took over.
     """
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     chunks = []
     for part in unreported.find(job, store, has_workers=has_workers):
         chunks.append(_chunk_of(job, part.number, part.rows, job.done_rows + 1))
@@ -107,7 +107,7 @@ def _save(job: BatchJob, lease: Lease, drained: Drained, chunks: list[BatchChunk
             first_error=job.first_error,
             drained=job.drained,
         ):
-            raise leases.lost(job)
+            raise leases.build_lost_error(job)
         BatchChunk.objects.bulk_create(chunks, ignore_conflicts=True)
 
 
@@ -134,7 +134,7 @@ def needs_addresses(job: BatchJob) -> bool:
     if job.signed_at is None:
         return True
     age: timedelta = clock.now() - job.signed_at
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     is_used_up = drained.reports - drained.signed >= _USED_UP
     return age >= links.RENEW_AFTER or (is_used_up and age >= links.USED_UP_AFTER)
 
@@ -144,7 +144,7 @@ def write_list(job: BatchJob, store: BatchStore) -> dict[int, str]:
 
     `job.drained` then says how far it was signed; save it.
     """
-    drained = reports.drained_of(job.drained)
+    drained = reports.read_drained(job.drained)
     key = places.list_key(job.pk, job.attempt, 0)
     address = store.url_to_read(key, seconds=links.SECONDS)
     first = drained.reports

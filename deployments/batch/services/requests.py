@@ -68,7 +68,7 @@ class ReadDraft:
     output: str
     is_queue: bool
     pods: BatchSettings
-    allowed: limits.Limits
+    allowed: limits.JobLimits
 
 
 def read(*, actor: User, team_slug: str, draft: BatchDraft) -> ReadDraft:
@@ -169,7 +169,7 @@ def may_resume(job: BatchJob) -> bool:
 
 
 def start_or_submit(
-    actor: policy.Actor, job: BatchJob, allowed: limits.Limits, *, audited: Any
+    actor: policy.Actor, job: BatchJob, allowed: limits.JobLimits, *, audited: Any
 ) -> None:
     """Start the job if the budget has room for it; otherwise its approvers decide."""
     columns = {"cost_limit_amount": allowed.amount}
@@ -212,7 +212,9 @@ def start(
             "ends_as": "",
             # The error limit of a queue counts from here.
             **(
-                {"drained": reports.restarted(job.drained, job.failed_rows)} if job.is_queue else {}
+                {"drained": reports.restart_progress(job.drained, job.failed_rows)}
+                if job.is_queue
+                else {}
             ),
         },
     )

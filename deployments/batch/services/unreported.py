@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from deployments.batch.domain import places, reports
-from deployments.batch.gateways.batch_store import BatchStore, StoredPart
+from deployments.batch.gateways.batch_store import BatchStore, StoredFile
 from deployments.models import BatchJob
 from portal.core import clock
 
@@ -45,11 +45,11 @@ def find(job: BatchJob, store: BatchStore, *, has_workers: bool) -> list[Unrepor
     return parts
 
 
-def _candidates(job: BatchJob, store: BatchStore) -> Iterator[tuple[int, StoredPart]]:
+def _candidates(job: BatchJob, store: BatchStore) -> Iterator[tuple[int, StoredFile]]:
     """Yield the newest gaps, where a worker may still be writing or never will, and what follows the last known
     part.
     """
-    next_part = reports.drained_of(job.drained).next_part
+    next_part = reports.read_drained(job.drained).next_part
     known = set(job.chunks.values_list("number", flat=True))
     gaps = [number for number in range(next_part) if number not in known][-_GAPS:]
     for number in gaps:

@@ -157,7 +157,7 @@ class BatchForm(ServiceForm):
         )
 
 
-class DecisionForm(CommentForm):
+class JobDecisionForm(CommentForm):
     """The decision on a job's page."""
 
     ACTIONS: ClassVar = ("approve", "reject", "cancel", "resume")

@@ -16,7 +16,7 @@ from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import FINAL, BatchState
 from deployments.batch.selectors import jobs, waiting
 from deployments.batch.services import decisions, downloads, estimates, requests
-from deployments.batch.web.forms import BatchForm, DecisionForm
+from deployments.batch.web.forms import BatchForm, JobDecisionForm
 from deployments.models import BatchJob, ModelVersion
 from deployments.registry.domain import loading
 from deployments.registry.selectors import versions
@@ -97,7 +97,7 @@ def new_job(request: HttpRequest, user: User) -> HttpResponse:
 @keeps_input
 def job_page(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     job = jobs.get_visible_by_name(actor=user, team_slug=team, name=name)
-    form = DecisionForm(request.POST or None)
+    form = JobDecisionForm(request.POST or None)
     if request.method == "POST":
         if form.run(lambda: _decide(user, job, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["decision"]])
@@ -158,7 +158,7 @@ def _versions(user: User, team: Team) -> list[ModelVersion]:
     return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
 
 
-def _decide(user: User, job: BatchJob, form: DecisionForm) -> BatchJob:
+def _decide(user: User, job: BatchJob, form: JobDecisionForm) -> BatchJob:
     comment = form.cleaned_data["comment"]
     match form.cleaned_data["decision"]:
         case "approve":
@@ -171,7 +171,7 @@ def _decide(user: User, job: BatchJob, form: DecisionForm) -> BatchJob:
             return requests.cancel(actor=user, job_id=job.pk, reason=comment)
 
 
-def _context_of(user: User, job: BatchJob, form: DecisionForm, page: str) -> dict[str, Any]:
+def _context_of(user: User, job: BatchJob, form: JobDecisionForm, page: str) -> dict[str, Any]:
     is_member = policy.is_allowed(user, Action.REQUEST_CHANGE, job.team)
     is_submitted = job.state == BatchState.SUBMITTED
     why_not = waiting.why_not_decide(user, job) if is_submitted else ""

@@ -73,7 +73,7 @@ class TokenIssuersView(IdempotentMixin, APIView):
         description="Identity providers whose tokens callers may send.",
     )
     def get(self, request: Request) -> Response:
-        return Response(TokenIssuerSerializer(selectors.registered(), many=True).data)
+        return Response(TokenIssuerSerializer(selectors.list_registered(), many=True).data)
 
     @extend_schema(
         operation_id="add_token_issuer",

@@ -11,7 +11,7 @@ from deployments.models import Deployment, KeysAtGateway
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayState:
+class GatewayKeysState:
     """The state of keys and limits at the gateway. `written_at` is None if the cluster has not taken any since they
     changed; `problem` says why it refused them.
     """
@@ -35,7 +35,7 @@ class GatewayState:
         )
 
 
-def read(deployment: Deployment) -> GatewayState | None:
+def read(deployment: Deployment) -> GatewayKeysState | None:
     """Return whether the gateway has the latest keys. None if the address is open or no key was changed yet."""
     spec = rendering.stable_spec_of(deployment)
     if spec is None or spec.network.access_kind.opens_to_everyone or deployment.is_retired:
@@ -43,7 +43,7 @@ def read(deployment: Deployment) -> GatewayState | None:
     row = KeysAtGateway.objects.filter(deployment=deployment).first()
     if row is None:
         return None
-    return GatewayState(
+    return GatewayKeysState(
         is_current=row.written_generation >= deployment.caller_keys_generation,
         changed_at=row.changed_at,
         written_at=row.written_at,

@@ -11,7 +11,7 @@ from typing import Final
 from deployments.callers.domain import token_windows
 from deployments.callers.domain.token_windows import TokenLimits, TokenUse
 from deployments.callers.selectors import gateway_state
-from deployments.callers.selectors.gateway_state import GatewayState
+from deployments.callers.selectors.gateway_state import GatewayKeysState
 from deployments.models import CallerKey, Deployment, KeyTokens
 from deployments.serving.selectors import deployments
 from portal.accounts.policy import Actor
@@ -30,7 +30,7 @@ class KeyView:
     state: str
     use: TokenUse
     # Of all keys of the deployment together; None as `gateway_state.read` says, and where it was not asked for.
-    gateway: GatewayState | None = None
+    gateway: GatewayKeysState | None = None
 
     @property
     def is_open(self) -> bool:
@@ -118,7 +118,7 @@ def state_of(row: CallerKey, at: datetime) -> str:
     return "active" if row.rotated_at is None else "ending"
 
 
-def of_deployments(pks: Collection[int]) -> dict[int, dict[str, str]]:
+def read_current_keys(pks: Collection[int]) -> dict[int, dict[str, str]]:
     """Return the current keys for the gateway by deployment, by the name that models get in place of the key.
 
     A key that the portal's secret key no longer opens is left out: its caller is refused.
@@ -130,7 +130,7 @@ def of_deployments(pks: Collection[int]) -> dict[int, dict[str, str]]:
     for row in rows.select_related("consumer"):
         try:
             plain = sealing.unseal(SEALED, row.sealed)
-        except sealing.Unreadable:
+        except sealing.UnreadableSecret:
             logger.warning("unreadable caller key id=%s deployment=%s", row.pk, row.deployment_id)
             continue
         keys.setdefault(row.deployment_id, {})[row.client] = plain

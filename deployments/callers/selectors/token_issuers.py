@@ -14,13 +14,13 @@ from deployments.states import ChangeState
 _COMING = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
 
 
-def registered() -> QuerySet[TokenIssuer]:
+def list_registered() -> QuerySet[TokenIssuer]:
     rows = TokenIssuer.objects.filter(removed_at=None).select_related("cluster", "created_by")
     return rows.order_by("name")
 
 
-def of_cluster(cluster_id: int) -> QuerySet[TokenIssuer]:
-    return registered().filter(Q(cluster=None) | Q(cluster=cluster_id))
+def list_for_cluster(cluster_id: int) -> QuerySet[TokenIssuer]:
+    return list_registered().filter(Q(cluster=None) | Q(cluster=cluster_id))
 
 
 def users() -> Mapping[str, list[str]]:

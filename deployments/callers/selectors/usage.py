@@ -32,6 +32,6 @@ def this_month(deployment: Deployment) -> CallerUsage:
     return CallerUsage(
         start=start,
         rows=rows,
-        total=callers.total_of(rows),
-        problem=caller_readings.problem_of(cluster_id=deployment.cluster_id, now=now),
+        total=callers.sum_rows(rows),
+        problem=caller_readings.describe_problem(cluster_id=deployment.cluster_id, now=now),
     )

@@ -25,7 +25,7 @@ def find_issuer(deployment: Deployment, name: str, value: str) -> TokenIssuer | 
     """
     if not name and not value:
         return None
-    row = token_issuers.of_cluster(deployment.cluster_id).filter(name=name).first()
+    row = token_issuers.list_for_cluster(deployment.cluster_id).filter(name=name).first()
     if row is None:
         message = (
             f"No token issuer {name or '(empty)'} is registered for {deployment.cluster.name}."
@@ -37,7 +37,7 @@ def find_issuer(deployment: Deployment, name: str, value: str) -> TokenIssuer | 
     return row
 
 
-def let_in(
+def admit_caller(
     actor: User,
     deployment: Deployment,
     consumer: Consumer,
@@ -83,14 +83,14 @@ def renew(actor: User, old: CallerKey, issuer: TokenIssuer, *, days: int) -> New
     )
     if not ended:
         raise Conflict(f"The access of {old} has already ended.", code="key_ended")
-    made = let_in(
+    made = admit_caller(
         actor,
         old.deployment,
         old.consumer,
         issuer,
         old.claim_value,
         days=days,
-        limits=KeyLimits.of(old),
+        limits=KeyLimits.from_key(old),
     )
     KeyTokens.objects.filter(key=old).update(key=made.row)
     token_limits.reconsider(made.row)

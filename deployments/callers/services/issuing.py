@@ -33,7 +33,7 @@ class KeyLimits:
     tokens_per_day: int | None = None
 
     @classmethod
-    def of(cls, key: CallerKey) -> KeyLimits:
+    def from_key(cls, key: CallerKey) -> KeyLimits:
         return cls(key.requests_per_minute, key.tokens_per_minute, key.tokens_per_day)
 
 
@@ -84,7 +84,7 @@ def _signed(row: CallerKey) -> tuple[str, SigningKey]:
     signer = _current()
     try:
         pem = sealing.unseal(SIGNING, signer.sealed)
-    except sealing.Unreadable:
+    except sealing.UnreadableSecret:
         # The portal's secret key changed. Its public half stays published for the keys that it signed.
         signer = _replace()
         pem = sealing.unseal(SIGNING, signer.sealed)

@@ -63,7 +63,7 @@ def record(
             "prefix": row.prefix,
             **_claim_of(row),
             "ends_at": row.ends_at.isoformat(),
-            **asdict(KeyLimits.of(row)),
+            **asdict(KeyLimits.from_key(row)),
         },
     )
     timeline.note(

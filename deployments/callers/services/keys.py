@@ -81,7 +81,9 @@ def _add(
     if issuer is None:
         return issuing.issue(actor, deployment, consumer, days=days, limits=draft.limits)
     value = draft.claim_value.strip()
-    return claims.let_in(actor, deployment, consumer, issuer, value, days=days, limits=draft.limits)
+    return claims.admit_caller(
+        actor, deployment, consumer, issuer, value, days=days, limits=draft.limits
+    )
 
 
 def rotate(
@@ -120,7 +122,7 @@ def rotate(
             raise Conflict(f"The key {old} was already rotated.", code="already_rotated")
         with limit_room.require_room(deployment, ""):
             made = issuing.issue(
-                actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.of(old)
+                actor, deployment, old.consumer, days=lifetime, limits=KeyLimits.from_key(old)
             )
         before = {"prefix": old.prefix, "ends_at": ends_at.isoformat()}
         key_rows.record(actor, audit_actions.CALLER_KEY_ROTATED, made.row, "rotated", before=before)

@@ -73,7 +73,7 @@ def set_limits(
     deployment = key_rows.changeable(actor, deployment_id)
     with transaction.atomic():
         row = key_rows.open_key(deployment, key_id, clock.now())
-        before = KeyLimits.of(row)
+        before = KeyLimits.from_key(row)
         limits = replace(before, **{name: getattr(limits, name) for name in only})
         if before == limits:
             return row

@@ -28,7 +28,7 @@ class Published:
 
 def check_all() -> Iterator[Published]:
     """Check the published keys of each registered issuer, in order of name."""
-    for row in token_issuers.registered():
+    for row in token_issuers.list_registered():
         try:
             keys = published_keys.read(row.jwks_url)
         except published_keys.NotPublished as error:

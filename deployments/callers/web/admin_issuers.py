@@ -30,9 +30,9 @@ def issuers(request: HttpRequest, user: User) -> HttpResponse:
     if request.method == "POST":
         row = form.run(lambda: token_issuers.add(actor=user, draft=form.draft()))
         if row is not None:
-            return _PAGE.done(request, f"{row.name} is registered.")
+            return _PAGE.redirect_with_message(request, f"{row.name} is registered.")
     users = selectors.users()
-    rows = [(row, users[row.name]) for row in selectors.registered()]
+    rows = [(row, users[row.name]) for row in selectors.list_registered()]
     return _PAGE.show(request, {"issuers": rows, "form": form}, status=form.status)
 
 

@@ -32,6 +32,6 @@ def draft_of(body: dict[str, Any]) -> DeployDraft:
     )
 
 
-def created(actor: User, change: ChangeRequest) -> Response:
+def respond_created(actor: User, change: ChangeRequest) -> Response:
     fresh = change_selectors.get_visible(actor=actor, change_id=change.pk)
     return Response(ChangeSerializer(fresh).data, status=status.HTTP_201_CREATED)

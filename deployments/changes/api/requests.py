@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.changes.api.drafts import created, spec_of
+from deployments.changes.api.drafts import respond_created, spec_of
 from deployments.changes.api.serializers import ChangeSerializer, NewChangeSerializer
 from deployments.changes.services import drafts, requests
 from deployments.changes.services.drafts import ChangeDraft
@@ -35,7 +35,7 @@ class DeploymentChangesView(IdempotentMixin, APIView):
     def post(self, request: Request, deployment_id: int) -> Response:
         actor = actor_of(request)
         draft = _draft_of(actor, deployment_id, read_body(NewChangeSerializer, request))
-        return created(actor, requests.submit(actor=actor, draft=draft))
+        return respond_created(actor, requests.submit(actor=actor, draft=draft))
 
 
 class ChangePreflightView(APIView):

@@ -132,7 +132,7 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     )
 
     def get_access(self, change: ChangeRequest) -> str:
-        return address_access.of_change(change)
+        return address_access.name_access(change)
 
     def get_opens_address(self, change: ChangeRequest) -> bool:
         return address_access.is_opening(change)

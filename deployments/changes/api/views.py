@@ -43,7 +43,7 @@ class _Changes(GenericAPIView[Any]):
             state=query["state"],
             about=self.subject,
         )
-        page = changes.listed(self.paginate_queryset(rows) or ())
+        page = changes.read_listed(self.paginate_queryset(rows) or ())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
 

@@ -14,7 +14,7 @@ from deployments.states import ChangeKind
 _FROM_NOTHING: Final = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
-def of_change(change: ChangeRequest) -> str:
+def name_access(change: ChangeRequest) -> str:
     """Return the name of the kind of access. Empty for a change that brings no revision."""
     return _access_of(change.revision).name if change.revision else ""
 
@@ -37,4 +37,4 @@ def consequence(change: ChangeRequest) -> str:
 
 
 def _access_of(revision: Revision) -> AccessKind:
-    return serving_spec.stored(revision.spec).network.access_kind
+    return serving_spec.read_stored(revision.spec).network.access_kind

@@ -66,7 +66,7 @@ def ids_visible_to(
     return _visible_to(actor, team_slug=team_slug, state=state, about=about).only("pk")
 
 
-def listed(page: Iterable[ChangeRequest]) -> list[ChangeRequest]:
+def read_listed(page: Iterable[ChangeRequest]) -> list[ChangeRequest]:
     """Read all of `ids_visible_to` but what was shown at the decision, which is most of a row. Newest first."""
     return _read([row.pk for row in page], "decided", order="-id")
 
@@ -149,7 +149,7 @@ def _live_approvals(changes: Collection[ChangeRequest]) -> Mapping[int, list[App
     return by_change
 
 
-def of_ids(ids: Collection[int]) -> list[ChangeRequest]:
+def list_by_ids(ids: Collection[int]) -> list[ChangeRequest]:
     """Return requests with all that a list shows, the oldest first. The caller has checked that they are visible."""
     return _read(ids, order="id")
 

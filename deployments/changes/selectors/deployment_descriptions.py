@@ -68,7 +68,7 @@ def _detail_of(change: ChangeRequest) -> str:
 
 
 def _nodes(stored: dict[str, Any]) -> str:
-    spec = serving_spec.stored(stored)
+    spec = serving_spec.read_stored(stored)
     return catalogue.qualify(spec.placement, " or ".join(spec.instance_types))
 
 

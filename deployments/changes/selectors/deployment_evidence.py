@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors import address_access
-from deployments.changes.selectors.subjects import DiffLine, deployment_of
+from deployments.changes.selectors.subjects import ChangedField, deployment_of
 from deployments.environments.domain import environment_rules as domain_rules
 from deployments.environments.selectors import environment_rules, promotion
 from deployments.manifests.selectors import rendered
@@ -44,7 +44,7 @@ def render(change: ChangeRequest) -> RenderedRevision | None:
     return rendered.render_revision(change.revision, scale=change.scale or None)
 
 
-def of_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
+def reuse_preflight(change: ChangeRequest, checked: RenderedRevision) -> RenderedRevision | None:
     """Return what the checks rendered if `render` would return the same.
 
     None otherwise, as for a new deployment without a key before its row (SQLite).
@@ -66,7 +66,9 @@ def facts(change: ChangeRequest) -> ChangeFacts:
         environment=deployment.environment,
         kind=change.kind,
         instance_types=(
-            catalogue.names_for_approval(serving_spec.stored(revision.spec)) if revision else ()
+            catalogue.names_for_approval(serving_spec.read_stored(revision.spec))
+            if revision
+            else ()
         ),
         gpu_names=tuple(filter(None, change.gpu_name.split(", "))),
         has_cost=change.revision is not None,
@@ -75,7 +77,7 @@ def facts(change: ChangeRequest) -> ChangeFacts:
     )
 
 
-def golden(change: ChangeRequest) -> tuple[int, ...]:
+def list_golden_ids(change: ChangeRequest) -> tuple[int, ...]:
     """Return the golden requests of a canary's model; other changes send none. A saved golden request never changes."""
     if change.kind != ChangeKind.CANARY or change.revision is None:
         return ()
@@ -124,7 +126,7 @@ def _environment_rules(deployment: Deployment) -> dict[str, Any]:
     return {name: rules[name] for name in ("callers_need_key", "golden_required", "promoted_from")}
 
 
-def diff(change: ChangeRequest) -> list[DiffLine]:
+def diff(change: ChangeRequest) -> list[ChangedField]:
     """Compare the requested revision with the stable one."""
     if change.revision is None:
         return []
@@ -133,7 +135,7 @@ def diff(change: ChangeRequest) -> list[DiffLine]:
         stable = None
     before, after = _fields_of(stable, {}), _fields_of(change.revision, change.scale)
     return [
-        DiffLine(field=name, before=before.get(name, ""), after=after.get(name, ""))
+        ChangedField(field=name, before=before.get(name, ""), after=after.get(name, ""))
         for name in sorted({*before, *after}, key=_position)
     ]
 

@@ -46,7 +46,7 @@ def review(change: ChangeRequest, rendered: Rendered | None = None) -> ReviewedC
     """
     subject = subject_of(change)
     required = approvals.required_now(subject.facts(change))
-    golden = subject.golden(change)
+    golden = subject.list_golden_ids(change)
     shown_before = subject.promotion(change)
     rendered = subject.render(change) if rendered is None else rendered
     target = change.subject

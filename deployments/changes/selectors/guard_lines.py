@@ -20,11 +20,11 @@ _BASELINE: Final = GuardLine(
 )
 
 
-def of_change(change: ChangeRequest) -> list[GuardLine]:
+def list_guard_lines(change: ChangeRequest) -> list[GuardLine]:
     """List the guards of a change with the golden requests first, which are named even if there are none."""
     if change.kind != ChangeKind.CANARY:
         return _lines_of(change)
-    rows = quality.named(change.golden)
+    rows = quality.list_by_ids(change.golden)
     names = ", ".join(f"{row.name} (no. {row.number})" for row in rows)
     limit = f"all within tolerance: {names}" if names else "none saved, so answers are not checked"
     golden = GuardLine("Golden answers", "golden requests, before traffic and at each step", limit)

@@ -37,14 +37,18 @@ def describe_open(deployment: Deployment, safeguard: Safeguard) -> str:
 
 def describe_missing(row: SafeguardRequest) -> str:
     """Name the approvals that are missing, for example "0 of 1 approval by a lead or platform admin"."""
-    return "; ".join(item.description for item in progress(row, given(row)) if item.missing)
+    return "; ".join(
+        item.description for item in progress(row, read_approvals(row)) if item.missing
+    )
 
 
-def given(row: SafeguardRequest) -> list[Approver]:
+def read_approvals(row: SafeguardRequest) -> list[Approver]:
     return [_read(item) for item in row.approvals]
 
 
-def progress(row: SafeguardRequest, approvers: Iterable[Approver]) -> tuple[rules.Progress, ...]:
+def progress(
+    row: SafeguardRequest, approvers: Iterable[Approver]
+) -> tuple[rules.ApprovalProgress, ...]:
     return rules.progress_of(list_requirements(row), approvers, requester_id=row.requester_id)
 
 

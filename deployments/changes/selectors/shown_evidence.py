@@ -37,7 +37,9 @@ _COMPARED: Final[Mapping[str, str]] = {
 }
 
 
-def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> ShownEvidence:
+def collect_evidence(
+    change: ChangeRequest, reviewed: ReviewedChange | None = None
+) -> ShownEvidence:
     """Return the evidence as it is now. `reviewed` is what was just rendered for the decision."""
     subject, target = subject_of(change), change.subject
     described = subject.describe(change)
@@ -66,7 +68,7 @@ def of(change: ChangeRequest, reviewed: ReviewedChange | None = None) -> ShownEv
     )
 
 
-def kept(change: ChangeRequest) -> ShownEvidence | None:
+def read_decided(change: ChangeRequest) -> ShownEvidence | None:
     """Return the evidence at the decision. None while the request is open, or if it was not stored."""
     if change.state in _OPEN or not change.decided:
         return None
@@ -75,7 +77,7 @@ def kept(change: ChangeRequest) -> ShownEvidence | None:
 
 def differences(change: ChangeRequest, then: ShownEvidence) -> list[str]:
     """Return the labels of what the page would show differently today."""
-    now = of(change)
+    now = collect_evidence(change)
     return [label for name, label in _COMPARED.items() if getattr(now, name) != getattr(then, name)]
 
 

@@ -28,7 +28,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffLine:
+class ChangedField:
     """A field of the desired state: as it is now, and as requested."""
 
     field: str
@@ -80,7 +80,7 @@ class ChangeSubject(ABC, Generic[R]):
     def describe(self, change: ChangeRequest) -> Description: ...
 
     @abstractmethod
-    def diff(self, change: ChangeRequest) -> list[DiffLine]:
+    def diff(self, change: ChangeRequest) -> list[ChangedField]:
         """Compare the subject field by field. Empty for a request that leaves the fields as they are."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class ChangeSubject(ABC, Generic[R]):
         """Return the guards of a rollout."""
         return []
 
-    def golden(self, change: ChangeRequest) -> tuple[int, ...]:
+    def list_golden_ids(self, change: ChangeRequest) -> tuple[int, ...]:
         """Return the keys of the golden requests that are approved with the request."""
         return ()
 

@@ -80,7 +80,7 @@ def reject(*, actor: User, change_id: int, comment: str = "") -> ChangeRequest:
             reason=text,
         )
         transitions.close(actor=actor, change=change, reason=f"rejected: {text}")
-        notifications.decided(change, message=f"{actor.display_name} rejected it: {text}")
+        notifications.notify_decision(change, message=f"{actor.display_name} rejected it: {text}")
     return change
 
 
@@ -170,5 +170,7 @@ def let_run(
         next_check_at=at,
         reviewed=reviewed,
     )
-    notifications.decided(change, message=f"{actor.display_name} approved it. {comment}".strip())
+    notifications.notify_decision(
+        change, message=f"{actor.display_name} approved it. {comment}".strip()
+    )
     wake("deployments.apply_change", change.pk)

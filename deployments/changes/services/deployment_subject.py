@@ -9,9 +9,9 @@ from deployments import audit_actions
 from deployments.approvals.domain.rules import ChangeFacts
 from deployments.changes.selectors import deployment_descriptions, deployment_evidence, guard_lines
 from deployments.changes.selectors.subjects import (
+    ChangedField,
     ChangeSubject,
     Description,
-    DiffLine,
     GuardLine,
     deployment_of,
 )
@@ -49,7 +49,7 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
     def describe(self, change: ChangeRequest) -> Description:
         return deployment_descriptions.describe(change)
 
-    def diff(self, change: ChangeRequest) -> list[DiffLine]:
+    def diff(self, change: ChangeRequest) -> list[ChangedField]:
         return deployment_evidence.diff(change)
 
     def render(self, change: ChangeRequest) -> RenderedRevision | None:
@@ -61,10 +61,10 @@ class DeploymentSubject(ChangeSubject[RenderedRevision]):
         return deployment_evidence.evidence(change, rendered)
 
     def guards(self, change: ChangeRequest) -> list[GuardLine]:
-        return guard_lines.of_change(change)
+        return guard_lines.list_guard_lines(change)
 
-    def golden(self, change: ChangeRequest) -> tuple[int, ...]:
-        return deployment_evidence.golden(change)
+    def list_golden_ids(self, change: ChangeRequest) -> tuple[int, ...]:
+        return deployment_evidence.list_golden_ids(change)
 
     def metadata(self, change: ChangeRequest) -> Mapping[str, Any]:
         metadata: Mapping[str, Any] = change.revision.version.metadata if change.revision else {}

@@ -124,7 +124,7 @@ def _desired(
         if spec is None:
             desired = defaults.for_another(current, then=version, now=stable.version)
         else:
-            desired = spec_access.kept(spec, current)
+            desired = spec_access.keep_access(spec, current)
         if not access:
             return desired
         return spec_access.with_access(desired, access, current)
@@ -163,7 +163,7 @@ def roll_back(
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
     earlier = _restorable(deployment, revision_number)
-    restored = serving_spec.stored(earlier.spec)
+    restored = serving_spec.read_stored(earlier.spec)
     _require_callable(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,

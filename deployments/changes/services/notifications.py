@@ -30,11 +30,11 @@ def approval_requested(change: ChangeRequest) -> None:
     )
 
 
-def decided(change: ChangeRequest, *, message: str) -> None:
+def notify_decision(change: ChangeRequest, *, message: str) -> None:
     _notify(change, events.APPROVAL_DECIDED.code, message)
 
 
-def finished(change: ChangeRequest, *, message: str) -> None:
+def notify_result(change: ChangeRequest, *, message: str) -> None:
     _notify(change, events.CHANGE_FINISHED.code, message)
 
 

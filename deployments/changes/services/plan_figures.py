@@ -120,7 +120,9 @@ def preview(
         )
     with rejections.as_invalid():
         checked = rollout_plan.check(plan or {}, list(steps))
-    return of(deployment, checked.steps, watch_seconds=checked.watched_seconds, settings=checked)
+    return compute_figures(
+        deployment, checked.steps, watch_seconds=checked.watched_seconds, settings=checked
+    )
 
 
 def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None) -> int:
@@ -136,7 +138,7 @@ def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None)
     return steps + plan.watched_seconds
 
 
-def of(
+def compute_figures(
     deployment: Deployment,
     steps: Sequence[Step],
     *,
@@ -233,7 +235,7 @@ def _detection(
     if settings is None or traffic is None:
         return None
     seconds = _step(step, traffic.per_second).seconds
-    return detection.of_step(
+    return detection.estimate_step(
         settings,
         traffic,
         weight=step.weight,
@@ -248,7 +250,7 @@ def _latency(
     if settings is None:
         return None
     weights = [step.weight for step in steps]
-    return detection.of_latency(settings, lengths, weights=weights, per_second=rate)
+    return detection.estimate_latency(settings, lengths, weights=weights, per_second=rate)
 
 
 def _block_lengths(deployment: Deployment) -> BlockLengths:

@@ -71,7 +71,7 @@ def _approve(actor: User, row: SafeguardRequest) -> bool:
         raise Conflict(f"You requested this. Waiting for others: {missing}.", code="waits")
     approver = _approver(actor, row)
     step_up.require(actor)
-    given = safeguards.given(row)
+    given = safeguards.read_approvals(row)
     is_counting = rules.would_help(
         safeguards.progress(row, given),
         given,

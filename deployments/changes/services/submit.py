@@ -153,7 +153,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
     )
     version = revision.version.label if revision else ""
     after = {"version": version, **({"scale": change.scale} if change.scale else {})}
-    rendered = deployment_evidence.of_preflight(change, checked.rendered) if checked else None
+    rendered = deployment_evidence.reuse_preflight(change, checked.rendered) if checked else None
     new_request.submit(actor=actor, change=change, after=after, rendered=rendered)
     label = f"{change.noun} of {version}" if version else change.noun
     subject_of(change).note(change, kind="requested", message=f"{label} requested", actor=actor)

@@ -128,5 +128,5 @@ def _decided(
 ) -> dict[str, Any]:
     """Return the columns stored with a decision, which are removed when the request goes back to its approvers."""
     if old == ChangeState.SUBMITTED:
-        return shown_evidence.of(change, reviewed).to_json()
+        return shown_evidence.collect_evidence(change, reviewed).to_json()
     return {} if to == ChangeState.SUBMITTED else change.decided

@@ -158,7 +158,7 @@ def _show(
         "kind": form["kind"].value() or ("" if form["has_plan"].value() else PlanKind.CANARY.value),
         "figures": None
         if steps is None
-        else plan_figures.of(
+        else plan_figures.compute_figures(
             deployment, steps, watch_seconds=_watch_of(form), settings=_settings_of(form)
         ),
         "is_blue_green": form["kind"].value() == PlanKind.BLUE_GREEN.value,

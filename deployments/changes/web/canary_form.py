@@ -67,7 +67,7 @@ def _choose_access(deployment: Deployment) -> tuple[list[tuple[str, str]], str]:
     capabilities = Capabilities.from_json(deployment.cluster.capabilities)
     choices, missing = [("", f"Unchanged: {now.describe_current(issuer)}")], []
     for kind in sorted(catalogue.list_for_forms(), key=lambda kind: kind.takes_issuer):
-        offer = kind.offered_by(capabilities)
+        offer = kind.check_offer(capabilities)
         if kind.takes_issuer:
             choices += _with_issuers(deployment, kind, issuer) if offer.ok is True else []
         elif kind != now and offer.ok is True:
@@ -82,6 +82,6 @@ def _with_issuers(deployment: Deployment, kind: AccessKind, now: str) -> list[tu
     """List a choice for each issuer but the one whose tokens the address takes now."""
     return [
         (f"{kind.name}:{row.name}", kind.label_for(row.name))
-        for row in token_issuers.of_cluster(deployment.cluster_id)
+        for row in token_issuers.list_for_cluster(deployment.cluster_id)
         if row.name != now
     ]

@@ -15,7 +15,7 @@ from deployments.changes.web import request_body
 from deployments.changes.web.draft import Draft
 from deployments.registry.domain import signatures, triton_config
 from deployments.registry.domain.signatures import Signature
-from deployments.registry.domain.triton_config import Problem
+from deployments.registry.domain.triton_config import ConfigProblem
 from deployments.spec.domain.engines import ONNX_ENGINES
 from deployments.spec.domain.model_settings import ModelSettings
 from portal.core.definitions import Rejected
@@ -34,8 +34,8 @@ class ConfigText:
     """
 
     text: str
-    problems: Sequence[Problem] = ()
-    notes: Sequence[Problem] = ()
+    problems: Sequence[ConfigProblem] = ()
+    notes: Sequence[ConfigProblem] = ()
     changes: Mapping[str, str] | None = None
     is_refused: bool = False
 
@@ -51,7 +51,7 @@ class ConfigText:
         return min(max(self.text.count("\n") + 2, 14), 40)
 
 
-def of_draft(draft: Draft, posted: Mapping[str, Any]) -> ConfigText | None:
+def build_for_draft(draft: Draft, posted: Mapping[str, Any]) -> ConfigText | None:
     """Return config.pbtxt for the draft, with its problems.
 
     None if the engine or the version has no config.pbtxt with these settings.
@@ -67,7 +67,8 @@ def of_draft(draft: Draft, posted: Mapping[str, Any]) -> ConfigText | None:
         settings = settings_in(draft.data)
     except Rejected as error:
         problems = [
-            Problem(f"{_label(path)}:", fix, setting=path) for path, fix in error.fields.items()
+            ConfigProblem(f"{_label(path)}:", fix, setting=path)
+            for path, fix in error.fields.items()
         ]
         return ConfigText(typed or triton_config.render(model=model, signature=signature), problems)
     return _write(model, signature, settings)

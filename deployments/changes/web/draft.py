@@ -113,8 +113,8 @@ def build(
     has_shares = cluster is not None and (version is not None or bool(data.get("share")))
     listed = capacity.list_shares(cluster_id=cluster.id) if cluster and has_shares else []
     if data["engine"] not in neuron_rules.ENGINES:
-        listed = offers.of_gpus(listed)
-    shares = catalogue.offered(listed, request_body.placement_of(data))
+        listed = offers.drop_neuron(listed)
+    shares = catalogue.filter_shares(listed, request_body.placement_of(data))
     taken: frozenset[str] = frozenset()
     if cluster is not None:
         taken = addresses.taken_names(cluster_id=cluster.id, namespace=team.slug)

@@ -28,7 +28,7 @@ class YamlForm(ServiceForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class DraftSnippet:
     title: str
     text: str
 
@@ -43,14 +43,14 @@ def read(text: str) -> dict[str, str]:
     """
     try:
         return request_body.fields_of(documents.read_yaml(text))
-    except documents.Unreadable as error:
+    except documents.UnreadableDocument as error:
         place = f"{error.place}: " if error.place else ""
         raise forms.ValidationError(f"{place}{error.message} Fix it or go back.") from error
     except Unreadable as error:
         raise forms.ValidationError(str(error)) from error
 
 
-def snippets(*, body: Mapping[str, Any], url: str) -> list[Snippet]:
+def snippets(*, body: Mapping[str, Any], url: str) -> list[DraftSnippet]:
     """Return scripts that run once SLIPWAY_TOKEN is set."""
     text = json.dumps(body, indent=2)
     python = (
@@ -66,7 +66,11 @@ def snippets(*, body: Mapping[str, Any], url: str) -> list[Snippet]:
         f"  -H 'Content-Type: application/json' \\\n  --data-binary @- <<'JSON'\n{text}\nJSON\n"
     )
     as_yaml = yaml.safe_dump(dict(body), sort_keys=False, allow_unicode=True)
-    return [Snippet("Python", python), Snippet("curl", curl), Snippet("YAML", as_yaml)]
+    return [
+        DraftSnippet("Python", python),
+        DraftSnippet("curl", curl),
+        DraftSnippet("YAML", as_yaml),
+    ]
 
 
 def _python(body: Mapping[str, Any]) -> str:

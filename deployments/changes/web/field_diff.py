@@ -52,7 +52,7 @@ class FieldDiff:
         return line.is_changed if self.has_before else not line.is_default
 
 
-def of(change: ChangeRequest) -> FieldDiff:
+def build_diff(change: ChangeRequest) -> FieldDiff:
     return from_lines(shown_evidence.diff_of(change))
 
 

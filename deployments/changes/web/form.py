@@ -23,15 +23,15 @@ ENGINES = tuple(request_body.DEFINITIONS["engine"].choices.items())
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FormStep:
     name: str
     title: str
     fields: tuple[str, ...]
 
 
 STEPS = (
-    Step("model", "Model", ("version",)),
-    Step(
+    FormStep("model", "Model", ("version",)),
+    FormStep(
         "serving",
         "Serving",
         (
@@ -45,7 +45,7 @@ STEPS = (
             *request_body.names_in("llm"),
         ),
     ),
-    Step(
+    FormStep(
         "scaling",
         "Scaling",
         (
@@ -62,7 +62,7 @@ STEPS = (
             "env",
         ),
     ),
-    Step("review", "Review", ("comment",)),
+    FormStep("review", "Review", ("comment",)),
 )
 STEP_NAMES = tuple(step.name for step in STEPS)
 

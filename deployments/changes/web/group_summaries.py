@@ -59,5 +59,5 @@ def additional_models(data: Mapping[str, str]) -> str:
     return f"with {', '.join(labels)}" if labels else "none: one model per Triton"
 
 
-def advanced(data: Mapping[str, str]) -> str:
+def summarize_advanced(data: Mapping[str, str]) -> str:
     return f"{data.get('cpu', '')} CPU, {data.get('memory', '')} memory, network, cache"

@@ -66,7 +66,7 @@ class ApprovalLine:
 
 def item_of(change: ChangeRequest) -> ChangeItem:
     """Return a request as lists show it; a decided one as it was shown at the decision."""
-    kept = shown_evidence.kept(change)
+    kept = shown_evidence.read_decided(change)
     month_min = Cost.from_json(change.cost).month_min
     if kept is not None:
         return ChangeItem(

@@ -30,7 +30,14 @@ from deployments.changes.web import settings as change_settings
 from deployments.changes.web.config_text import ConfigText
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
-from deployments.changes.web.form import STEP_NAMES, STEPS, DeployForm, Step, is_back, step_to_show
+from deployments.changes.web.form import (
+    STEP_NAMES,
+    STEPS,
+    DeployForm,
+    FormStep,
+    is_back,
+    step_to_show,
+)
 from deployments.changes.web.request_body import ADDITIONAL_MODELS
 from deployments.changes.web.settings import SettingView
 from deployments.changes.web.version_choice import VersionOffer
@@ -51,8 +58,8 @@ _CONFIG_STEP = "scaling"
 
 
 @dataclass(frozen=True, slots=True)
-class StepItem:
-    step: Step
+class PlannedStepItem:
+    step: FormStep
     # "done", "on" or "".
     tone: str
 
@@ -75,7 +82,7 @@ def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
-    draft = build(user, team, promotion.prefilled(request, user))
+    draft = build(user, team, promotion.prefill_form(request, user))
     at = "serving" if draft.version else "model"
     only = None if draft.version else version_choice.find_only(user=user, team=team)
     if only is not None:
@@ -109,7 +116,7 @@ def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:
         # Enter in the search field sends the form.
         draft.form.errors.clear()
         go = "model"
-    config = config_text.of_draft(draft, request.POST) if at == _CONFIG_STEP else None
+    config = config_text.build_for_draft(draft, request.POST) if at == _CONFIG_STEP else None
     if config is not None and config.changes is not None:
         draft = build(draft.user, draft.team, {**_posted(request), **config.changes})
     if is_partial(request):
@@ -181,7 +188,7 @@ def _show(
 ) -> HttpResponse:
     at = at if at in STEP_NAMES else STEP_NAMES[0]
     if at == _CONFIG_STEP:
-        config = config or config_text.of_draft(draft, {})
+        config = config or config_text.build_for_draft(draft, {})
     context = {
         **_frame(draft, at, request.POST.get("q", "")),
         **_side(draft, request),
@@ -207,7 +214,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
     allowed, rejected = gpu_choice.rows_of(
         draft.advice, draft.shares, chosen=draft.data.get("share", "")
     )
-    settings = setting_suggestions.added_to(
+    settings = setting_suggestions.add_suggestions(
         change_settings.settings_of(draft.form, draft.data, draft.cluster), draft
     )
     tones = ["done"] * index + ["on"] + [""] * (len(STEPS) - index - 1)
@@ -216,7 +223,7 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "form": draft.form,
         "step": step,
         "step_template": f"changes/_new_{at}.html",
-        "steps": [StepItem(item, tone) for item, tone in zip(STEPS, tones, strict=True)],
+        "steps": [PlannedStepItem(item, tone) for item, tone in zip(STEPS, tones, strict=True)],
         "previous_step": STEPS[index - 1] if index else None,
         "next_step": STEPS[index + 1] if index + 1 < len(STEPS) else None,
         "hidden_fields": [draft.form[name] for name in _FIELDS if name not in step.fields],

@@ -55,7 +55,7 @@ class CostCard:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DraftProblem:
     name: str
     text: str
 
@@ -69,7 +69,7 @@ class ColdStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightsCard:
     """The location and size of a version's language model weights. `advice` is for references that can change."""
 
     uri: str
@@ -135,10 +135,10 @@ def preflight_of(user: User, draft: DeployDraft | None) -> tuple[Preflight | Non
         return None, error.message
 
 
-def problems_of(form: forms.Form) -> list[Problem]:
+def problems_of(form: forms.Form) -> list[DraftProblem]:
     """Return each wrong field with its message, for the side card."""
     return [
-        Problem(str(form.fields[name].label), " ".join(str(text) for text in errors))
+        DraftProblem(str(form.fields[name].label), " ".join(str(text) for text in errors))
         for name, errors in form.errors.items()
         if name in form.fields
     ]
@@ -196,15 +196,15 @@ def vram_of(advice: Advice | None, share: GpuShare | None) -> Vram | None:
     return Vram(needed, available, part, tone)
 
 
-def weights_of(version: ModelVersion | None) -> Weights | None:
+def weights_of(version: ModelVersion | None) -> WeightsCard | None:
     """Return the weights of a language model. None for any other version."""
     if version is None:
         return None
     size = declared_size.from_version(version.source_uri, version.metadata, version.signature)
     if not version.source_uri:
-        return Weights(version.storage_uri, "", size) if size.is_read else None
+        return WeightsCard(version.storage_uri, "", size) if size.is_read else None
     reference = external_weights.parse(version.source_uri)
-    return Weights(reference.uri, reference.advice, size)
+    return WeightsCard(reference.uri, reference.advice, size)
 
 
 def cold_start_of(version: ModelVersion | None, data: Mapping[str, str]) -> ColdStart | None:

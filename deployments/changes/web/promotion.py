@@ -30,7 +30,7 @@ def promote(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
     return render(request, "changes/promote.html", context)
 
 
-def prefilled(request: HttpRequest, user: User) -> dict[str, str]:
+def prefill_form(request: HttpRequest, user: User) -> dict[str, str]:
     """Return the chosen version; in a promotion also the settings of the deployment that it comes from."""
     source = request.GET.get("promoted_from", "")
     if not source.isdecimal():

@@ -19,7 +19,7 @@ from portal.core import definitions
 from portal.core.definitions import FieldDefinition, Rejected
 from portal.core.definitions.unknown_names import describe
 from portal.ui import definition_fields
-from portal.ui.definition_fields import ON, number_of
+from portal.ui.definition_fields import ON, parse_number
 
 # Chosen together as the GPU share of a replica.
 _SHARE: Final = ("instance_type", "gpu_resource", "gpus", "llm.tensor_parallel")
@@ -39,7 +39,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FormSetting:
     """A field of the form, its place in the spec, and the text of its default."""
 
     name: str
@@ -63,15 +63,15 @@ class Setting:
 DEFINITIONS: Final = definitions.deep_fields_of(ServingSpec)
 
 
-def _settings() -> Iterator[Setting]:
+def _settings() -> Iterator[FormSetting]:
     for path, definition in DEFINITIONS.items():
         is_value = definition.model is None or definition_fields.is_switch(definition)
         if is_value and path not in _APART:
             default = definition_fields.default_text(definition)
-            yield Setting(path.replace(".", "_"), path, definition, default)
+            yield FormSetting(path.replace(".", "_"), path, definition, default)
 
 
-SETTINGS: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _settings()}
+SETTINGS: Final[Mapping[str, FormSetting]] = {setting.name: setting for setting in _settings()}
 DEFAULTS: Final[Mapping[str, str]] = {
     "engine": "kserve-triton",
     "environment": Environment.PRODUCTION,
@@ -112,7 +112,7 @@ def names_in(group: str) -> tuple[str, ...]:
     return tuple(setting.name for setting in SETTINGS.values() if setting.group == group)
 
 
-def applies(setting: Setting, data: Mapping[str, str]) -> bool:
+def applies(setting: FormSetting, data: Mapping[str, str]) -> bool:
     """Whether the setting's part is in the request: that of a language model, or one that is switched on."""
     if setting.group == "llm" and data.get("engine") not in LLM_ENGINES:
         return False
@@ -121,8 +121,8 @@ def applies(setting: Setting, data: Mapping[str, str]) -> bool:
 
 def body_of(data: Mapping[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {"name": data.get("name", "")}
-    body |= {"version_id": number_of(data.get("version", ""))}
-    body |= {"cluster_id": number_of(data.get("cluster", "")), "spec": spec_of(data)}
+    body |= {"version_id": parse_number(data.get("version", ""))}
+    body |= {"cluster_id": parse_number(data.get("cluster", "")), "spec": spec_of(data)}
     environment = data.get("environment", "")
     if environment not in ("", Environment.PRODUCTION):
         body["environment"] = environment
@@ -132,7 +132,7 @@ def body_of(data: Mapping[str, str]) -> dict[str, Any]:
 def spec_of(data: Mapping[str, str]) -> dict[str, Any]:
     instance_type, gpu_resource, gpus = (data.get("share", "") + "||").split("|")[:3]
     spec: dict[str, Any] = {"engine": data.get("engine", ""), "instance_type": instance_type}
-    spec |= {"gpu_resource": gpu_resource, "gpus": number_of(gpus)}
+    spec |= {"gpu_resource": gpu_resource, "gpus": parse_number(gpus)}
     for name in SIZES:
         text = data.get(name, "").strip()
         spec[name] = definition_fields.from_text(DEFINITIONS[name], text)
@@ -166,7 +166,7 @@ def _gpus_of_copy(gpus: str, copies: str) -> Any:
     """Return the GPUs of each copy of the model in a replica; all of them if that leaves a rest, which the rules
     refuse.
     """
-    whole, parts = number_of(gpus), number_of(copies)
+    whole, parts = parse_number(gpus), parse_number(copies)
     if isinstance(whole, int) and isinstance(parts, int) and parts and whole % parts == 0:
         return whole // parts
     return whole
@@ -194,7 +194,7 @@ def fields_of(body: Any) -> dict[str, str]:
 
 def _additional_model_of(label: str) -> dict[str, Any]:
     model, _, version = label.rpartition(":")
-    return {"model": model, "version": number_of(version)}
+    return {"model": model, "version": parse_number(version)}
 
 
 def _additional_models_in(spec: Mapping[str, Any]) -> dict[str, str]:

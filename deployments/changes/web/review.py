@@ -10,7 +10,7 @@ from django import forms
 
 from deployments.changes.web import request_body
 from deployments.changes.web.draft import Draft
-from deployments.changes.web.form import STEPS, DeployForm, Step
+from deployments.changes.web.form import STEPS, DeployForm, FormStep
 from deployments.preflight.domain.checks import Preflight
 from fleet.gpus.domain import neuron, shares
 
@@ -35,15 +35,15 @@ _LONGEST = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DecisionChoice:
     label: str
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenStep:
-    step: Step
-    choices: Sequence[Choice]
+    step: FormStep
+    choices: Sequence[DecisionChoice]
     # How many settings have their default.
     default_count: int
 
@@ -68,10 +68,10 @@ def refusals_of(checked: Preflight | None) -> Refusals:
     )
 
 
-def _chosen(draft: Draft, step: Step) -> ChosenStep:
+def _chosen(draft: Draft, step: FormStep) -> ChosenStep:
     fields = [name for name in step.fields if _applies(name, draft.data)]
     shown = [name for name in fields if name in _ALWAYS or _is_changed(name, draft.data)]
-    choices = [Choice(_label(draft.form, name), _describe(draft, name)) for name in shown]
+    choices = [DecisionChoice(_label(draft.form, name), _describe(draft, name)) for name in shown]
     return ChosenStep(step, choices, len(fields) - len(shown))
 
 
@@ -94,7 +94,7 @@ def _describe(draft: Draft, name: str) -> str:
     if name == "share" and draft.share is not None:
         share = draft.share
         resource = share.gpu_resource if share.gpu_resource == neuron.DEVICE else shares.WHOLE
-        return f"{shares.count_of(share.gpus, resource)} of {share.instance_type}"
+        return f"{shares.format_count(share.gpus, resource)} of {share.instance_type}"
     field = draft.form.fields[name]
     if isinstance(field, forms.ChoiceField):
         offered = cast("Iterable[tuple[str, str]]", field.choices)

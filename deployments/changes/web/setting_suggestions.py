@@ -14,7 +14,7 @@ _OTHER_TYPES = "placement_other_instance_types"
 _QUEUE = "placement_queue"
 
 
-def added_to(settings: dict[str, SettingView], draft: Draft) -> dict[str, SettingView]:
+def add_suggestions(settings: dict[str, SettingView], draft: Draft) -> dict[str, SettingView]:
     added = {
         _OTHER_TYPES: _of_types(settings[_OTHER_TYPES], draft),
         _QUEUE: _of_queues(settings[_QUEUE], draft),

@@ -90,7 +90,7 @@ class SettingView:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SettingGroup:
     """A group of settings. `summary` shows while it is closed; it is open if a setting differs from its default."""
 
     summary: str
@@ -112,7 +112,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SettingPart:
     """A part of the settings, which shows while its switch is on."""
 
     switch: SettingView
@@ -137,7 +137,9 @@ def settings_of(
     return {name: _view(form, name, data, reasons) for name in names}
 
 
-def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> dict[str, Group]:
+def groups_of(
+    settings: Mapping[str, SettingView], data: Mapping[str, str]
+) -> dict[str, SettingGroup]:
     """Return the settings by the `group` of their definition. A new setting appears without a change here."""
     scaling = [
         name
@@ -150,17 +152,17 @@ def groups_of(settings: Mapping[str, SettingView], data: Mapping[str, str]) -> d
         "triton": (group_summaries.triton(data), request_body.names_in("triton")),
         "placement": (group_summaries.placement(data), request_body.names_in("placement")),
         "multi_model": (group_summaries.additional_models(data), request_body.ADDITIONAL_MODELS),
-        "advanced": (group_summaries.advanced(data), request_body.names_in("advanced")),
+        "advanced": (group_summaries.summarize_advanced(data), request_body.names_in("advanced")),
         "callers": ("", request_body.names_in("callers")),
         "llm": ("", request_body.names_in("llm")),
     }
     return {
-        group: Group(summary, [settings[name] for name in names])
+        group: SettingGroup(summary, [settings[name] for name in names])
         for group, (summary, names) in members.items()
     }
 
 
-def triton_sections(settings: Mapping[str, SettingView]) -> list[Group]:
+def triton_sections(settings: Mapping[str, SettingView]) -> list[SettingGroup]:
     """Return the settings of config.pbtxt: batching first, then the parts of `triton`, then its own fields."""
     sections = {"batching": list(request_body.names_in("batching")), "rest": []}
     labels = {"batching": "Batching", "rest": "Cache, versions and parameters"}
@@ -173,17 +175,18 @@ def triton_sections(settings: Mapping[str, SettingView]) -> list[Group]:
         labels.setdefault(key, definition.label)
     ordered = [*(key for key in sections if key != "rest"), "rest"]
     return [
-        Group("", [settings[name] for name in sections[key]], labels[key], key) for key in ordered
+        SettingGroup("", [settings[name] for name in sections[key]], labels[key], key)
+        for key in ordered
     ]
 
 
-def parts_of(settings: Mapping[str, SettingView], group: str) -> list[Part]:
+def parts_of(settings: Mapping[str, SettingView], group: str) -> list[SettingPart]:
     """Return the parts of a group that are switched on and off as a whole."""
     members: dict[str, list[SettingView]] = {}
     for name in request_body.names_in(group):
         if switch := request_body.SETTINGS[name].switch:
             members.setdefault(switch, []).append(settings[name])
-    return [Part(settings[switch], views) for switch, views in members.items()]
+    return [SettingPart(settings[switch], views) for switch, views in members.items()]
 
 
 def describe_cluster(cluster: ClusterInfo | None) -> str:

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from deployments.approvals.api.serializers import CommentSerializer
 from deployments.changes.api.serializers import ChangeSerializer
 from deployments.changes.selectors import changes
-from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.domain.drift import DriftOutcome
 from deployments.delivery.services import drift_decisions
 from deployments.serving.api.serializers import TAGS
 from deployments.serving.selectors import deployments
@@ -40,7 +40,7 @@ class DriftPolicySerializer(Serializer):
 
 
 class DriftSerializer(DriftPolicySerializer):
-    outcome = choice_of(Outcome, source="drift.outcome", allow_blank=True)
+    outcome = choice_of(DriftOutcome, source="drift.outcome", allow_blank=True)
     detected_at = serializers.DateTimeField(source="drift.detected_at", allow_null=True)
     reverts = serializers.IntegerField(source="drift.reverts")
     edits = EditSerializer(source="drift.edits", many=True)

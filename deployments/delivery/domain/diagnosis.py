@@ -188,7 +188,7 @@ _CAPACITY_TYPE: Final = re.compile(r"capacity-?type", re.IGNORECASE)
 _NO_POOL: Final = re.compile(r"incompatible (with nodepool|requirements)")
 
 
-def of_text(text: str) -> Diagnosis | None:
+def diagnose_text(text: str) -> Diagnosis | None:
     """Return the diagnosis of the first case that matches a line. None if no case matches."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for case in _CASES:
@@ -198,7 +198,7 @@ def of_text(text: str) -> Diagnosis | None:
     return None
 
 
-def of_scheduling(message: str) -> Diagnosis:
+def diagnose_scheduling(message: str) -> Diagnosis:
     """Explain why a pod is not scheduled. The reason names the resource that otherwise suitable nodes lack.
 
     It is never terminal: a node may be added, or freed when other pods end.
@@ -237,7 +237,7 @@ def _lacking_resources(message: str) -> list[str]:
     )
 
 
-def of_lost_pod(reason: str, message: str) -> Diagnosis:
+def diagnose_lost_pod(reason: str, message: str) -> Diagnosis:
     """Explain a pod that failed as a whole: its node was removed, or it exceeded a limit."""
     quote = _quote(message or reason or "the pod failed")
     if _EVICTED_FOR_DISK.search(message):
@@ -255,7 +255,7 @@ def of_lost_pod(reason: str, message: str) -> Diagnosis:
             f"its node was removed (spot reclaim, shutdown or drain); a new pod starts: {quote}"
         )
         return Diagnosis("node taken", description, is_terminal=False)
-    return of_text(message) or Diagnosis("pod failed", quote, is_terminal=True)
+    return diagnose_text(message) or Diagnosis("pod failed", quote, is_terminal=True)
 
 
 def explaining_line(log: str) -> str:

@@ -21,7 +21,7 @@ _MAX_STORED_EDITS: Final = 20
 _MAX_DESCRIBED_EDITS: Final = 3
 
 
-class Outcome(StrEnum):
+class DriftOutcome(StrEnum):
     """The outcome for drift, with the values of the REST API."""
 
     NONE = ""
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 class Drift:
     """The model of the column `Deployment.drift`. `reverts` counts the reverts since `since`."""
 
-    outcome: Outcome = Outcome.NONE
+    outcome: DriftOutcome = DriftOutcome.NONE
     edits: tuple[Edit, ...] = ()
     detected_at: datetime | None = None
     since: datetime | None = None
@@ -53,7 +53,7 @@ class Drift:
     @property
     def reason(self) -> str:
         """The deployment's state reason while the drift is pending. Empty otherwise."""
-        if self.outcome != Outcome.PENDING:
+        if self.outcome != DriftOutcome.PENDING:
             return ""
         if self.is_reverted_repeatedly:
             times = f"reverted {self.reverts} times"
@@ -65,7 +65,7 @@ class Drift:
         if not data:
             return cls()
         return cls(
-            outcome=Outcome(data["outcome"]),
+            outcome=DriftOutcome(data["outcome"]),
             edits=tuple(Edit(**edit) for edit in data["edits"]),
             detected_at=parse_time(data["detected_at"]),
             since=parse_time(data["since"]),
@@ -73,7 +73,7 @@ class Drift:
         )
 
     def to_json(self) -> dict[str, Any]:
-        if self.outcome == Outcome.NONE:
+        if self.outcome == DriftOutcome.NONE:
             return {}
         return {
             "outcome": self.outcome.value,
@@ -96,15 +96,17 @@ def assess_drift(
     nothing to adopt, and the deployment would not serve.
     """
     if not edits:
-        is_over = before.outcome == Outcome.PENDING
+        is_over = before.outcome == DriftOutcome.PENDING
         return Drift() if is_over else before
     has_only_deletions = all(not edit.path for edit in edits)
     is_recent = before.since is not None and at - before.since < REVERT_WINDOW
     reverts, since = (before.reverts, before.since) if is_recent else (0, at)
     needs_review = policy == DriftPolicy.HOLD or reverts >= MAX_REVERTS
     if needs_review and not is_revert_requested and not has_only_deletions:
-        if before.outcome == Outcome.PENDING and before.edits == tuple(edits[:_MAX_STORED_EDITS]):
+        if before.outcome == DriftOutcome.PENDING and before.edits == tuple(
+            edits[:_MAX_STORED_EDITS]
+        ):
             return before
-        return Drift(Outcome.PENDING, tuple(edits), at, since, reverts)
+        return Drift(DriftOutcome.PENDING, tuple(edits), at, since, reverts)
     reverts = 0 if is_revert_requested else reverts
-    return Drift(Outcome.REVERTED, tuple(edits), at, since, reverts + 1)
+    return Drift(DriftOutcome.REVERTED, tuple(edits), at, since, reverts + 1)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployments.delivery.domain.progress import Progress
+from deployments.delivery.domain.progress import WorkloadProgress
 from deployments.states import DEPLOYMENT, DeploymentState
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class HealthFacts:
     """The facts of a deployment's health. `route_problem` is None while the gateway has not reported on the route,
     empty if it accepted.
     """
 
-    stable: Progress | None
-    candidate: Progress | None
+    stable: WorkloadProgress | None
+    candidate: WorkloadProgress | None
     route_problem: str | None
     was_ready: bool
     is_late: bool
@@ -35,7 +35,7 @@ class Health:
     reason: str
 
 
-def assess(facts: Facts, *, now: DeploymentState) -> Health:
+def assess(facts: HealthFacts, *, now: DeploymentState) -> Health:
     """Assess the health of a deployment. Returns only states to which `now` may legally change."""
     if facts.is_retiring:
         return Health(now, "is being removed")
@@ -57,7 +57,7 @@ def assess(facts: Facts, *, now: DeploymentState) -> Health:
     return target
 
 
-def _target(facts: Facts) -> Health:
+def _target(facts: HealthFacts) -> Health:
     stable = facts.stable
     if stable is None:
         return Health(DeploymentState.PENDING, "no revision is approved yet")
@@ -76,7 +76,7 @@ def _target(facts: Facts) -> Health:
     return Health(DeploymentState.READY, "")
 
 
-def _without_route(facts: Facts) -> Health:
+def _without_route(facts: HealthFacts) -> Health:
     if facts.route_problem:
         reason = f"the gateway does not follow the route: {facts.route_problem}"
     else:

@@ -26,7 +26,7 @@ _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WorkloadProgress:
     """The progress of a pod or workload. `is_failing` means that waiting alone will not make it ready."""
 
     stage: str
@@ -42,16 +42,16 @@ class Progress:
         return {**asdict(self), "ready": self.is_ready}
 
 
-MISSING: Final = Progress("missing", "missing", "the workload is not on the cluster")
+MISSING: Final = WorkloadProgress("missing", "missing", "the workload is not on the cluster")
 
 
-def of_workload(
+def derive_workload_progress(
     *,
     workload: Json | None,
     pods: Sequence[Json],
     desired_pods: int,
     controlled: Sequence[Json] = (),
-) -> Progress:
+) -> WorkloadProgress:
     """Derive the progress of a workload. `controlled` are the Deployments that its controller made.
 
     A quota or policy that refuses their pods is reported there only.
@@ -59,36 +59,36 @@ def of_workload(
     if workload is None:
         return MISSING
     live_pods = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
-    by_pod = [of_pod(pod) for pod in live_pods]
+    by_pod = [derive_pod_progress(pod) for pod in live_pods]
     ready = sum(pod.is_ready for pod in by_pod)
     owner = _of_owner(workload, controlled if len(live_pods) < desired_pods else ())
     if owner.is_ready and ready >= desired_pods:
-        return Progress("ready")
+        return WorkloadProgress("ready")
     waiting = [pod for pod in by_pod if not pod.is_ready]
     if not waiting:
         if ready < desired_pods and (owner.is_ready or not owner.message):
             message = f"{ready} of {desired_pods} replicas are ready"
-            return Progress("accepted", "replicas missing", message)
-        return owner if not owner.is_ready else Progress("load", "starting", "almost ready")
+            return WorkloadProgress("accepted", "replicas missing", message)
+        return owner if not owner.is_ready else WorkloadProgress("load", "starting", "almost ready")
     slowest = min(waiting, key=lambda pod: (not pod.is_failing, STAGES.index(pod.stage)))
     if not slowest.is_failing and owner.is_failing:
         return owner
     return slowest
 
 
-def of_pod(pod: Json) -> Progress:
+def derive_pod_progress(pod: Json) -> WorkloadProgress:
     status = pod.get("status", {})
     conditions = _conditions(status)
     if conditions.get("Ready", {}).get("status") == "True":
-        return Progress("ready")
+        return WorkloadProgress("ready")
     if queues.is_gated(pod):
-        return Progress("accepted", QUEUED, "waits for admission by Kueue")
+        return WorkloadProgress("accepted", QUEUED, "waits for admission by Kueue")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        cause = diagnosis.of_scheduling(scheduled.get("message", "no node fits"))
-        return Progress("accepted", cause.reason, cause.message)
+        cause = diagnosis.diagnose_scheduling(scheduled.get("message", "no node fits"))
+        return WorkloadProgress("accepted", cause.reason, cause.message)
     if status.get("phase") == "Failed":
-        return _as_progress("scheduled", diagnosis.of_lost_pod(*_termination_cause(status)))
+        return _as_progress("scheduled", diagnosis.diagnose_lost_pod(*_termination_cause(status)))
     by_container = [_of_init(container) for container in status.get("initContainerStatuses", [])]
     by_container += [_of_main(container) for container in status.get("containerStatuses", [])]
     first = next((progress for progress in by_container if progress is not None), None)
@@ -102,14 +102,16 @@ def _termination_cause(status: Json) -> tuple[str, str]:
     return reason, status.get("message") or disrupted.get("message") or ""
 
 
-def _as_progress(stage: str, cause: Diagnosis) -> Progress:
-    return Progress(stage, cause.reason, cause.message, is_failing=cause.is_terminal)
+def _as_progress(stage: str, cause: Diagnosis) -> WorkloadProgress:
+    return WorkloadProgress(stage, cause.reason, cause.message, is_failing=cause.is_terminal)
 
 
-def _of_start(pod: Json) -> Progress:
+def _of_start(pod: Json) -> WorkloadProgress:
     if not pod.get("spec", {}).get("nodeName"):
-        return Progress("accepted", "waiting for the scheduler", "waiting for the scheduler")
-    return Progress("scheduled", "starting", f"starting on {pod['spec']['nodeName']}")
+        return WorkloadProgress(
+            "accepted", "waiting for the scheduler", "waiting for the scheduler"
+        )
+    return WorkloadProgress("scheduled", "starting", f"starting on {pod['spec']['nodeName']}")
 
 
 def describe_stage(stage: str, workload: str) -> str:
@@ -124,7 +126,7 @@ def describe_stage(stage: str, workload: str) -> str:
     }[stage]
 
 
-def _of_init(container: Json) -> Progress | None:
+def _of_init(container: Json) -> WorkloadProgress | None:
     """Derive the progress of the model download, or of the comparison with its record. None once the container
     succeeded.
     """
@@ -141,34 +143,36 @@ def _of_init(container: Json) -> Progress | None:
         return _failed_check(failed) if is_check else _failed_download(failed)
     if "running" in state and is_check:
         message = "compares the downloaded files with what was approved"
-        return Progress("download", "compares digests", message)
+        return WorkloadProgress("download", "compares digests", message)
     if "running" in state:
-        return Progress("download", "downloading the model", "downloading the model from S3")
-    return Progress("scheduled", "starting", "the download is about to start")
+        return WorkloadProgress(
+            "download", "downloading the model", "downloading the model from S3"
+        )
+    return WorkloadProgress("scheduled", "starting", "the download is about to start")
 
 
-def _failed_download(failed: Json) -> Progress:
+def _failed_download(failed: Json) -> WorkloadProgress:
     message = failed.get("message") or f"exit code {failed.get('exitCode')}"
-    known = diagnosis.of_text(message)
+    known = diagnosis.diagnose_text(message)
     if known is not None:
         return _as_progress("download", known)
     message = f"the model cannot be downloaded: {message.strip()}"
-    return Progress("download", "storage error", message, is_failing=True)
+    return WorkloadProgress("download", "storage error", message, is_failing=True)
 
 
-def _failed_check(failed: Json) -> Progress:
+def _failed_check(failed: Json) -> WorkloadProgress:
     """Explain a failed digest check. Only a digest mismatch is a known case here: a missing command is not a
     missing image.
     """
     message = failed.get("message") or f"exit code {failed.get('exitCode')}"
-    known = diagnosis.of_text(message)
+    known = diagnosis.diagnose_text(message)
     if known is not None and known.reason == diagnosis.NOT_AS_APPROVED:
         return _as_progress("download", known)
     message = f"the model cannot be compared with its record: {message.strip()}"
-    return Progress("download", "digests not compared", message, is_failing=True)
+    return WorkloadProgress("download", "digests not compared", message, is_failing=True)
 
 
-def _of_main(container: Json) -> Progress | None:
+def _of_main(container: Json) -> WorkloadProgress | None:
     state = container.get("state", {})
     waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
     if waiting.get("reason") in (*_IMAGE, *_CONFIG):
@@ -180,33 +184,33 @@ def _of_main(container: Json) -> Progress | None:
         if container.get("restartCount", 0) and last:
             if last.get("reason") == "OOMKilled":
                 return _of_crash(last, waiting)
-            return Progress("load", "restarted", f"restarting after: {_exit_message(last)}")
+            return WorkloadProgress("load", "restarted", f"restarting after: {_exit_message(last)}")
         # The message is the portal's own, from the log of a language model.
         message = (state["running"] or {}).get("message") or "loading the model"
-        return Progress("load", "loading the model", message)
+        return WorkloadProgress("load", "loading the model", message)
     return None
 
 
-def _of_waiting(stage: str, waiting: Json) -> Progress:
+def _of_waiting(stage: str, waiting: Json) -> WorkloadProgress:
     reason = waiting["reason"]
     message = waiting.get("message") or reason
     problem = "the image cannot be pulled" if reason in _IMAGE else "the container cannot start"
-    known = diagnosis.of_text(message)
+    known = diagnosis.diagnose_text(message)
     if known is not None:
         message = f"{problem}: {known.message}"
-        return Progress(stage, known.reason, message, is_failing=known.is_terminal)
-    return Progress(stage, problem, f"{problem}: {message}", is_failing=True)
+        return WorkloadProgress(stage, known.reason, message, is_failing=known.is_terminal)
+    return WorkloadProgress(stage, problem, f"{problem}: {message}", is_failing=True)
 
 
-def _of_crash(last: Json, waiting: Json) -> Progress:
+def _of_crash(last: Json, waiting: Json) -> WorkloadProgress:
     if last.get("reason") == "OOMKilled":
         message = "out of memory: raise memory in the serving spec"
-        return Progress("load", "out of memory", message, is_failing=True)
+        return WorkloadProgress("load", "out of memory", message, is_failing=True)
     message = _exit_message(last) if last else waiting.get("message", "it exits immediately")
-    known = diagnosis.of_text(message)
+    known = diagnosis.diagnose_text(message)
     if known is not None:
         return _as_progress("load", known)
-    return Progress(
+    return WorkloadProgress(
         "load", "load failed", f"the container exits while loading: {message}", is_failing=True
     )
 
@@ -219,7 +223,7 @@ def _last_end(container: Json) -> Json:
     return (container.get("lastState") or {}).get("terminated") or {}
 
 
-def _of_owner(workload: Json, controlled: Sequence[Json]) -> Progress:
+def _of_owner(workload: Json, controlled: Sequence[Json]) -> WorkloadProgress:
     denial = next((denial for item in controlled if (denial := _denial(item))), None)
     if denial is not None:
         return denial
@@ -227,7 +231,7 @@ def _of_owner(workload: Json, controlled: Sequence[Json]) -> Progress:
     return by_kind.get(workload.get("kind", ""), _of_llm_service)(workload)
 
 
-def _of_llm_service(service: Json) -> Progress:
+def _of_llm_service(service: Json) -> WorkloadProgress:
     """Derive the progress of an LLMInferenceService without its condition Ready.
 
     Ready also waits until a gateway accepts the InferencePool, which it does when a route names it: the portal's
@@ -238,15 +242,15 @@ def _of_llm_service(service: Json) -> Progress:
     workload = conditions.get("WorkloadsReady", {})
     waiting = [one for one in (workload, picker) if one.get("status") != "True"]
     if not waiting:
-        return Progress("ready")
+        return WorkloadProgress("ready")
     # Presets that cannot be combined leave the others as they were.
     presets = conditions.get("PresetsCombined", {})
     cause = presets if presets.get("status") == "False" else waiting[0]
     message = cause.get("message") or "KServe is preparing it"
-    return Progress("accepted", cause.get("reason") or "preparing", message)
+    return WorkloadProgress("accepted", cause.get("reason") or "preparing", message)
 
 
-def _of_kserve(service: Json) -> Progress:
+def _of_kserve(service: Json) -> WorkloadProgress:
     """Derive the progress of an InferenceService from PredictorReady.
 
     Ready also waits for KServe's own ingress, which nothing here uses, and so do `modelStatus.transitionStatus` and
@@ -256,19 +260,19 @@ def _of_kserve(service: Json) -> Progress:
     status = service.get("status", {})
     predictor = _conditions(status).get("PredictorReady", {})
     if predictor.get("status") == "True" and _is_latest_revision(status):
-        return Progress("ready")
+        return WorkloadProgress("ready")
     model = status.get("modelStatus", {})
     failure = model.get("lastFailureInfo", {})
     transition = model.get("transitionStatus")
     if transition in ("BlockedByFailedLoad", "InvalidSpec"):
         reason = failure.get("reason", transition)
         message = failure.get("message") or reason
-        known = diagnosis.of_text(message)
+        known = diagnosis.diagnose_text(message)
         reason, message = (known.reason, known.message) if known else (reason, message)
         stage = "load" if transition == "BlockedByFailedLoad" else "accepted"
-        return Progress(stage, reason, message, is_failing=True)
+        return WorkloadProgress(stage, reason, message, is_failing=True)
     message = predictor.get("message") or "KServe is preparing it"
-    return Progress("accepted", predictor.get("reason") or "preparing", message)
+    return WorkloadProgress("accepted", predictor.get("reason") or "preparing", message)
 
 
 def _is_latest_revision(status: Json) -> bool:
@@ -279,7 +283,7 @@ def _is_latest_revision(status: Json) -> bool:
     return bool(component.get("latestReadyRevision") == component.get("latestCreatedRevision"))
 
 
-def _of_deployment(deployment: Json) -> Progress:
+def _of_deployment(deployment: Json) -> WorkloadProgress:
     denial = _denial(deployment)
     if denial is not None:
         return denial
@@ -287,22 +291,24 @@ def _of_deployment(deployment: Json) -> Progress:
     conditions = _conditions(status)
     generation = deployment.get("metadata", {}).get("generation", 0)
     if status.get("observedGeneration", -1) < generation:
-        return Progress("accepted", "preparing", "the cluster is preparing it")
+        return WorkloadProgress("accepted", "preparing", "the cluster is preparing it")
     if conditions.get("Available", {}).get("status") == "True":
-        return Progress("ready")
-    return Progress("accepted", "preparing", conditions.get("Available", {}).get("message", ""))
+        return WorkloadProgress("ready")
+    return WorkloadProgress(
+        "accepted", "preparing", conditions.get("Available", {}).get("message", "")
+    )
 
 
-def _denial(deployment: Json) -> Progress | None:
+def _denial(deployment: Json) -> WorkloadProgress | None:
     """Return why the API server refuses the Deployment's pods: a quota, a policy or a webhook. None if it does not."""
     failure = _conditions(deployment.get("status", {})).get("ReplicaFailure", {})
     if failure.get("status") != "True":
         return None
     message = failure.get("message", "pods cannot be created")
-    known = diagnosis.of_text(message)
+    known = diagnosis.diagnose_text(message)
     if known is not None:
         return _as_progress("accepted", known)
-    return Progress("accepted", failure.get("reason", "refused"), message, is_failing=True)
+    return WorkloadProgress("accepted", failure.get("reason", "refused"), message, is_failing=True)
 
 
 def _conditions(status: Json) -> dict[str, Json]:

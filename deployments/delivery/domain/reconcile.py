@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Step(StrEnum):
+class ReconcileStep(StrEnum):
     NONE = "none"
     PUSH_REVISION = "push revision"
     PUSH_ROUTE = "push route"
@@ -42,7 +42,7 @@ class Desired:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedDeployment:
     """The observed state. `digests` are by revision number, of all workloads with the deployment's label, desired
     or not, except those that are terminating: `has_terminating` is set for those.
 
@@ -63,11 +63,11 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    step: Step
+    step: ReconcileStep
     revision_number: int = 0
 
 
-def decide(desired: Desired, observed: Observed) -> NextStep:
+def decide(desired: Desired, observed: ObservedDeployment) -> NextStep:
     if desired.is_retiring or desired.is_stopped:
         return _decide_removal(desired, observed)
     is_route_wrong = (desired.weights, desired.mirrors, desired.paths, desired.keys) != (
@@ -77,28 +77,28 @@ def decide(desired: Desired, observed: Observed) -> NextStep:
         observed.keys,
     )
     if is_route_wrong and observed.weights is not None:
-        return NextStep(Step.PUSH_ROUTE)
+        return NextStep(ReconcileStep.PUSH_ROUTE)
     for number, digest in sorted(desired.digests.items()):
         if observed.digests.get(number) != digest or number in observed.drifted:
-            return NextStep(Step.PUSH_REVISION, number)
+            return NextStep(ReconcileStep.PUSH_REVISION, number)
     if (is_route_wrong or observed.is_route_drifted) and desired.weights:
-        return NextStep(Step.PUSH_ROUTE)
+        return NextStep(ReconcileStep.PUSH_ROUTE)
     return _decide_cleanup(desired, observed)
 
 
-def _decide_cleanup(desired: Desired, observed: Observed) -> NextStep:
+def _decide_cleanup(desired: Desired, observed: ObservedDeployment) -> NextStep:
     for number in sorted(observed.digests):
         if number not in desired.digests:
-            return NextStep(Step.DELETE_REVISION, number)
-    return NextStep(Step.PRUNE if observed.has_orphans else Step.NONE)
+            return NextStep(ReconcileStep.DELETE_REVISION, number)
+    return NextStep(ReconcileStep.PRUNE if observed.has_orphans else ReconcileStep.NONE)
 
 
-def _decide_removal(desired: Desired, observed: Observed) -> NextStep:
+def _decide_removal(desired: Desired, observed: ObservedDeployment) -> NextStep:
     if observed.weights is not None:
-        return NextStep(Step.DELETE_ROUTE)
+        return NextStep(ReconcileStep.DELETE_ROUTE)
     for number in sorted(observed.digests):
-        return NextStep(Step.DELETE_REVISION, number)
+        return NextStep(ReconcileStep.DELETE_REVISION, number)
     if observed.has_orphans:
-        return NextStep(Step.PRUNE)
+        return NextStep(ReconcileStep.PRUNE)
     is_removed = desired.is_retiring and not observed.has_terminating
-    return NextStep(Step.FINISH_RETIRING if is_removed else Step.NONE)
+    return NextStep(ReconcileStep.FINISH_RETIRING if is_removed else ReconcileStep.NONE)

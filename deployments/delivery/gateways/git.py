@@ -50,7 +50,7 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class GitCommit:
     """The commit that has the change. `is_new` is False if the branch contained the change already."""
 
     sha: str
@@ -70,7 +70,7 @@ class _Push:
     objects: list[Any]
 
 
-def commit(remote: Remote, *, folder: str, change: Change, message: str, at: datetime) -> Committed:
+def commit(remote: Remote, *, folder: str, change: Change, message: str, at: datetime) -> GitCommit:
     """Push one commit on top of the branch, unless the folder is as desired already.
 
     After a concurrent push the branch is read again and the change applied on top of it. Raises GitRefused and
@@ -81,12 +81,12 @@ def commit(remote: Remote, *, folder: str, change: Change, message: str, at: dat
     for _ in range(_MOST_TRIES):
         push = _prepare(remote, folder, change, message, at)
         if not push.objects:
-            return Committed(push.base.decode(), is_new=False)
+            return GitCommit(push.base.decode(), is_new=False)
         if refusal and push.base == last:
             raise GitRefused(f"{remote.url} rejected the push to {remote.branch}: {refusal}")
         refusal = _send(remote, push)
         if not refusal:
-            return Committed(push.head.decode(), is_new=True)
+            return GitCommit(push.head.decode(), is_new=True)
         last = push.base
     raise GitUnreachable(f"{remote.url} received other pushes each time Slipway tried to push.")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deployments.delivery.domain import refusals
-from deployments.delivery.domain.reconcile import NextStep, Step
+from deployments.delivery.domain.reconcile import NextStep, ReconcileStep
 from deployments.delivery.services import (
     crash_logs,
     effects,
@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 _MAX_EFFECTS = 12
 # Credentials that expired between two calls (Refused) say nothing about the revision.
 _PERMANENT = (*refusals.REFUSALS, NotAsApproved)
-_PUSHES: Final = (Step.PUSH_REVISION, Step.PUSH_ROUTE)
-_ENDS: Final = (Step.NONE, Step.FINISH_RETIRING)
+_PUSHES: Final = (ReconcileStep.PUSH_REVISION, ReconcileStep.PUSH_ROUTE)
+_ENDS: Final = (ReconcileStep.NONE, ReconcileStep.FINISH_RETIRING)
 _RELATED = (
     "team",
     "cluster",
@@ -67,15 +67,15 @@ class Batch:
             if not self._states:
                 return
             self._refresh()
-            by_step: dict[Step, list[tuple[ReconcileState, NextStep]]] = defaultdict(list)
+            by_step: dict[ReconcileStep, list[tuple[ReconcileState, NextStep]]] = defaultdict(list)
             for state in self._states.values():
                 decision = state.decide()
                 by_step[decision.step].append((state, decision))
             ends = [state for step in _ENDS for state, _ in by_step.get(step, [])]
             unchecked = [state for state in ends if state.needs_check(self._at)]
             self._check_dependents(unchecked)
-            self._settle(_without(by_step.pop(Step.NONE, []), unchecked))
-            self._finish(_without(by_step.pop(Step.FINISH_RETIRING, []), unchecked))
+            self._settle(_without(by_step.pop(ReconcileStep.NONE, []), unchecked))
+            self._finish(_without(by_step.pop(ReconcileStep.FINISH_RETIRING, []), unchecked))
             self._act(by_step)
             self._record_committed()
         for pk in self._states:
@@ -130,12 +130,14 @@ class Batch:
             for state in states:
                 state.observe_dependents(items[state.deployment.pk], self._at)
 
-    def _act(self, by_step: Mapping[Step, Sequence[tuple[ReconcileState, NextStep]]]) -> None:
+    def _act(
+        self, by_step: Mapping[ReconcileStep, Sequence[tuple[ReconcileState, NextStep]]]
+    ) -> None:
         for step, items in by_step.items():
             revisions = [f"{state.deployment.pk}/r{item.revision_number}" for state, item in items]
             logger.info("%s deployments=%s", step, ",".join(revisions))
-        self._push_revisions(by_step.get(Step.PUSH_REVISION, []))
-        self._push_routes([state for state, _ in by_step.get(Step.PUSH_ROUTE, [])])
+        self._push_revisions(by_step.get(ReconcileStep.PUSH_REVISION, []))
+        self._push_routes([state for state, _ in by_step.get(ReconcileStep.PUSH_ROUTE, [])])
         for step, items in by_step.items():
             if step not in _PUSHES:
                 self._delete(step, items)
@@ -191,7 +193,9 @@ class Batch:
         if number not in state.observation.workloads:
             effects.forget_revision(state.deployment, state.rendered.row_of(number))
 
-    def _delete(self, step: Step, items: Sequence[tuple[ReconcileState, NextStep]]) -> None:
+    def _delete(
+        self, step: ReconcileStep, items: Sequence[tuple[ReconcileState, NextStep]]
+    ) -> None:
         for state, decision in items:
             try:
                 committed = self._remove(state, step, decision.revision_number)
@@ -202,10 +206,12 @@ class Batch:
         pks = [state.deployment.pk for state, _ in items]
         self._observe([pk for pk in pks if pk in self._states])
 
-    def _remove(self, state: ReconcileState, step: Step, number: int) -> CommitResult | None:
-        if step == Step.DELETE_ROUTE:
+    def _remove(
+        self, state: ReconcileState, step: ReconcileStep, number: int
+    ) -> CommitResult | None:
+        if step == ReconcileStep.DELETE_ROUTE:
             return effects.delete_route(state.deployment)
-        if step == Step.DELETE_REVISION:
+        if step == ReconcileStep.DELETE_REVISION:
             workload = state.observation.workloads[number]
             return effects.delete_revision(state.deployment, workload)
         self._prune(state)
@@ -244,7 +250,7 @@ class Batch:
             explained = crash_logs.explain(state.deployment, state.observation)
             explained = start_logs.explain(state.deployment, explained)
             state.observation = queue_states.explain(state.deployment, explained)
-        snapshots = [DeploymentSnapshot.of(state) for state in states]
+        snapshots = [DeploymentSnapshot.from_state(state) for state in states]
         settled = record.record(snapshots, self._leases)
         for state in states:
             pk = state.deployment.pk

@@ -65,7 +65,7 @@ def push(
     closed = [item for item in rendered if item.caller_policies or item.gateway_policies]
     if not closed:
         return {}
-    current = keys.of_deployments([item.deployment.pk for item in closed])
+    current = keys.read_current_keys([item.deployment.pk for item in closed])
     parts: list[tuple[int, bool, Sequence[Manifest]]] = []
     for item in closed:
         pk = item.deployment.pk

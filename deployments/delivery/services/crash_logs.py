@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.delivery.domain import diagnosis
-from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.observe import DeploymentObservation
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError
 from fleet.kube.services import objects
@@ -25,7 +25,7 @@ _KILLED = (137, 143)
 Json = dict[str, Any]
 
 
-def explain(deployment: Deployment, observation: Observation) -> Observation:
+def explain(deployment: Deployment, observation: DeploymentObservation) -> DeploymentObservation:
     """Fill in the missing termination message of at most one pod of each revision."""
     crashed = {
         number: pods

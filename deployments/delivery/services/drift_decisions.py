@@ -13,7 +13,7 @@ from deployments.changes.selectors import safeguards as safeguard_requests
 from deployments.changes.services import requests, safeguards
 from deployments.changes.services.safeguards import Safeguard
 from deployments.delivery.domain import adoption
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.delivery.domain.edits import Edit
 from deployments.manifests.selectors import rendering
 from deployments.manifests.services import defaults
@@ -38,7 +38,7 @@ _STEPS = [{"weight": 50, "soak_seconds": 300, "min_requests": 0}]
 
 
 @dataclass(frozen=True, slots=True)
-class DriftView:
+class DriftSummary:
     """The drift of a deployment for people. `is_adoptable` means that edits can be requested as a change; those in
     `not_adoptable` cannot.
     """
@@ -53,10 +53,10 @@ class DriftView:
 
     @property
     def is_pending(self) -> bool:
-        return self.drift.outcome == Outcome.PENDING and not self.is_revert_requested
+        return self.drift.outcome == DriftOutcome.PENDING and not self.is_revert_requested
 
 
-def view_of(deployment: Deployment) -> DriftView:
+def view_of(deployment: Deployment) -> DriftSummary:
     drift = Drift.from_json(deployment.drift)
     stable = deployment.stable_revision
     not_adoptable: Sequence[Edit] = drift.edits
@@ -73,7 +73,7 @@ def view_of(deployment: Deployment) -> DriftView:
             Capabilities.from_json(deployment.cluster.capabilities),
         )
         not_adoptable, is_adoptable = adopted.unsupported, requested != spec
-    return DriftView(
+    return DriftSummary(
         policy=DriftPolicy(deployment.drift_policy),
         drift=drift,
         is_revert_requested=deployment.is_revert_requested,
@@ -132,7 +132,7 @@ def adopt(*, actor: User, deployment_id: int, comment: str = "") -> ChangeReques
     """
     deployment = _changeable(actor, deployment_id)
     drift, stable = Drift.from_json(deployment.drift), deployment.stable_revision
-    if drift.outcome == Outcome.NONE or stable is None:
+    if drift.outcome == DriftOutcome.NONE or stable is None:
         raise Conflict(
             f"{deployment} matches what was approved. There is nothing to adopt.", code="no_drift"
         )
@@ -180,7 +180,7 @@ def _changeable(actor: User, deployment_id: int) -> Deployment:
 
 
 def _require_pending(deployment: Deployment) -> None:
-    if Drift.from_json(deployment.drift).outcome != Outcome.PENDING:
+    if Drift.from_json(deployment.drift).outcome != DriftOutcome.PENDING:
         raise Conflict(f"No drift of {deployment} is held for review.", code="no_drift")
 
 

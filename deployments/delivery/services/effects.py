@@ -119,7 +119,7 @@ def _shared(push: Push) -> list[Manifest]:
     """
     shared = [manifest for manifest in push.rendered.manifests if not is_of_revision(manifest)]
     context = push.context
-    added = resource_limits.of_namespace(context, quota_gpus=push.deployment.team.quota_gpus)
+    added = resource_limits.limit_namespace(context, quota_gpus=push.deployment.team.quota_gpus)
     if context.is_local_cluster:
         key_id, secret_key = settings.SLIPWAY_LOCAL_S3_KEYS
         added.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployments import audit_actions
 from deployments.delivery.domain import progress
-from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.domain.drift import DriftOutcome
 from deployments.delivery.services.reconcile_state import DriftReport
 from deployments.delivery.services.snapshot import RevisionSnapshot
 from deployments.models import Deployment, DeploymentEvent
@@ -18,9 +18,9 @@ from portal.audit.models import AuditEvent
 def drift_messages(report: DriftReport) -> list[tuple[str, str]]:
     """Return kind and message of each line of the timeline."""
     drift, has_changed, messages = report.drift, report.drift != report.before, []
-    if has_changed and drift.outcome == Outcome.REVERTED:
+    if has_changed and drift.outcome == DriftOutcome.REVERTED:
         messages.append(("drift", f"{drift.description}; reverted to the approved manifests"))
-    elif has_changed and drift.outcome == Outcome.PENDING:
+    elif has_changed and drift.outcome == DriftOutcome.PENDING:
         messages.append(("drift held", f"{drift.description}; held for review"))
     elif has_changed:
         messages.append(("drift over", "the cluster matches the approved manifests again"))

@@ -16,7 +16,7 @@ from django.db import transaction
 
 from deployments.delivery.domain import git_folder
 from deployments.delivery.gateways import git
-from deployments.delivery.gateways.git import Committed, GitError, Remote
+from deployments.delivery.gateways.git import GitCommit, GitError, Remote
 from deployments.delivery.services import git_credentials, git_identity
 from deployments.delivery.services.commit_messages import message_of
 from deployments.manifests.domain.metadata import Manifest
@@ -92,7 +92,7 @@ class GitBackend:
         self._record(step, digest, committed, export)
         return CommitResult(committed.sha)
 
-    def _push(self, step: str, change: git_folder.Change) -> Committed:
+    def _push(self, step: str, change: git_folder.Change) -> GitCommit:
         delivery, subject = self._delivery, self._subject
         return git.commit(
             remote_of(delivery),
@@ -134,7 +134,7 @@ class GitBackend:
         delivery.last_error, delivery.last_error_at = message, at
 
     def _record(
-        self, step: str, digest: str, committed: Committed, before: GitExport | None
+        self, step: str, digest: str, committed: GitCommit, before: GitExport | None
     ) -> None:
         delivery = self._delivery
         with transaction.atomic():

@@ -8,7 +8,7 @@ from typing import Any
 
 from deployments.manifests.domain import diff as manifest_diff
 from deployments.manifests.domain.access import caller_keys
-from deployments.manifests.domain.access.caller_keys import Refusal
+from deployments.manifests.domain.access.caller_keys import GatewayRefusal
 from deployments.manifests.domain.diff import DiffLine
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.manifests.selectors.rendered import RenderedDeployment
@@ -35,7 +35,7 @@ class ObjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LiveComparison:
     """The objects of a deployment. `problem` says why the cluster did not answer, empty if it did."""
 
     objects: Sequence[ObjectView]
@@ -48,7 +48,7 @@ class Log:
     problem: str = ""
 
 
-def compare(*, actor: Actor, deployment_id: int) -> Comparison:
+def compare(*, actor: Actor, deployment_id: int) -> LiveComparison:
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
     views: list[ObjectView] = []
     problem = ""
@@ -60,10 +60,10 @@ def compare(*, actor: Actor, deployment_id: int) -> Comparison:
             except ClusterError as error:
                 problem = error.message
         views.append(view)
-    return Comparison(views, problem)
+    return LiveComparison(views, problem)
 
 
-def refused_policies(deployment: Deployment) -> list[Refusal]:
+def refused_policies(deployment: Deployment) -> list[GatewayRefusal]:
     """Return the policies of callers that the gateway does not follow. Raises ClusterError."""
     rendered = RenderedDeployment(deployment)
     refusals = []
@@ -104,7 +104,7 @@ def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
     return [
         pod
         for number in numbers
-        for pod in pods.pods_of(
+        for pod in pods.list_pods(
             cluster_id=deployment.cluster_id,
             namespace=deployment.namespace,
             name=f"{deployment.name}-r{number}",
@@ -119,7 +119,7 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     rendered = RenderedDeployment(deployment)
     by_name: dict[tuple[str, str], Manifest] = {}
     for revision in rendered.revisions:
-        for manifest in rendered.of(revision).manifests:
+        for manifest in rendered.render_revision(revision).manifests:
             by_name.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     manifests = list(by_name.values())
     if deployment.stable_revision is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from deployments.delivery.domain import owned_kinds, progress
 from deployments.delivery.domain.owned_kinds import Kind
-from deployments.delivery.domain.progress import Progress
+from deployments.delivery.domain.progress import WorkloadProgress
 from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain import metadata as manifest_metadata
 from deployments.manifests.domain.access import caller_keys, team_address
@@ -45,7 +45,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Observation:
+class DeploymentObservation:
     """The workloads and pods by revision number. `route` is None while there is none."""
 
     workloads: Mapping[int, Workload]
@@ -76,7 +76,7 @@ class Observation:
     def route_problem(self) -> str | None:
         return None if self.route is None else http_route.problem_with(self.route)
 
-    def after_push(self, answers: Sequence[Json]) -> Observation:
+    def after_push(self, answers: Sequence[Json]) -> DeploymentObservation:
         """Return the observation updated by a push: the cluster's response has the current objects."""
         workloads, route = dict(self.workloads), self.route
         for item in answers:
@@ -87,10 +87,10 @@ class Observation:
                 route = item
         return replace(self, workloads=workloads, route=route)
 
-    def with_pods(self, pods: Mapping[int, list[Json]]) -> Observation:
+    def with_pods(self, pods: Mapping[int, list[Json]]) -> DeploymentObservation:
         return replace(self, pods=pods)
 
-    def with_queues(self, queues: Mapping[int, QueueState]) -> Observation:
+    def with_queues(self, queues: Mapping[int, QueueState]) -> DeploymentObservation:
         return replace(self, queues=queues)
 
     def weight_of(self, service: str) -> int | None:
@@ -105,9 +105,9 @@ class Observation:
             return None
         return self.mirrors.get(service, 0)
 
-    def progress_of(self, revision: Revision, spec: ServingSpec) -> Progress:
+    def progress_of(self, revision: Revision, spec: ServingSpec) -> WorkloadProgress:
         workload = self.workloads.get(revision.number)
-        return progress.of_workload(
+        return progress.derive_workload_progress(
             workload=workload.object if workload else None,
             pods=self.pods.get(revision.number, []),
             desired_pods=spec.floor_replicas * spec.nodes,
@@ -115,7 +115,7 @@ class Observation:
         )
 
 
-def observe(deployments: Sequence[Deployment]) -> dict[int, Observation]:
+def observe(deployments: Sequence[Deployment]) -> dict[int, DeploymentObservation]:
     """Observe deployments of one cluster with one listing per kind. Returns observations by primary key.
 
     Raises ClusterError if the cluster does not answer: the state is then unknown, not absent.
@@ -261,8 +261,8 @@ class _ObservationBuilder:
     def add_pod(self, item: Json) -> None:
         self._pods.setdefault(number_of(item), []).append(item)
 
-    def build(self) -> Observation:
-        return Observation(
+    def build(self) -> DeploymentObservation:
+        return DeploymentObservation(
             workloads=self._workloads,
             pods=self._pods,
             route=self._route,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from deployments.delivery.services.observe import Observation, observe
+from deployments.delivery.services.observe import DeploymentObservation, observe
 from deployments.models import Deployment
 from fleet.kube.domain.errors import ClusterError, NotAllowed
 
 
 def observe_all(
     deployments: Sequence[Deployment],
-) -> tuple[dict[int, Observation], dict[int, ClusterError]]:
+) -> tuple[dict[int, DeploymentObservation], dict[int, ClusterError]]:
     """Return observations, and refusals, by primary key. Raises other ClusterErrors."""
     try:
         return observe(deployments), {}
@@ -21,7 +21,7 @@ def observe_all(
         by_namespace: dict[str, list[Deployment]] = defaultdict(list)
         for deployment in deployments:
             by_namespace[deployment.namespace].append(deployment)
-    observations: dict[int, Observation] = {}
+    observations: dict[int, DeploymentObservation] = {}
     refusals: dict[int, ClusterError] = {}
     for some in by_namespace.values():
         try:

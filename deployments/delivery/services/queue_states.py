@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.observe import DeploymentObservation
 from deployments.models import Deployment
 from deployments.serving.domain import queue_state
 from deployments.serving.domain.queue_state import QueueState
@@ -21,7 +21,7 @@ from fleet.clusters.domain.capabilities import Capabilities
 Json = dict[str, Any]
 
 
-def explain(deployment: Deployment, observation: Observation) -> Observation:
+def explain(deployment: Deployment, observation: DeploymentObservation) -> DeploymentObservation:
     """Add the queue state of each revision that names a queue."""
     named = _queues_of(deployment)
     if not named:
@@ -54,7 +54,7 @@ def _queues_of(deployment: Deployment) -> dict[int, str]:
 
 
 def _state(queue: str, pods: Sequence[Json], lists: QueueLists) -> QueueState | None:
-    state = queue_state.of_pods(queue, pods, lists.workloads, lists.positions.get(queue))
+    state = queue_state.read_pod_queue(queue, pods, lists.workloads, lists.positions.get(queue))
     if state is not None and state.is_waiting and lists.problem and not state.why:
         return replace(state, why=lists.problem)
     return state

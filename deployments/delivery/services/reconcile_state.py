@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from deployments.delivery.domain import drift, edits, reconcile
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.delivery.domain.edits import Edit
-from deployments.delivery.domain.reconcile import Desired, NextStep, Observed
+from deployments.delivery.domain.reconcile import Desired, NextStep, ObservedDeployment
 from deployments.delivery.services import observe
 from deployments.delivery.services.caller_keys import PolicyRefusal
 from deployments.delivery.services.effects import Push
-from deployments.delivery.services.observe import Observation, number_of
+from deployments.delivery.services.observe import DeploymentObservation, number_of
 from deployments.manifests.domain import metadata
 from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest
@@ -54,7 +54,7 @@ class ReconcileState:
         self.deployment = deployment
         self.rendered = RenderedDeployment(deployment)
         self._is_direct = is_direct
-        self.observation = Observation({}, {}, None)
+        self.observation = DeploymentObservation({}, {}, None)
         self.refusals: dict[int, str] = {}
         self.drifted: set[int] = set()
         self.is_route_drifted = False
@@ -77,7 +77,7 @@ class ReconcileState:
     def decide(self) -> NextStep:
         return reconcile.decide(*self.compare())
 
-    def observe(self, observation: Observation, at: datetime) -> None:
+    def observe(self, observation: DeploymentObservation, at: datetime) -> None:
         self.observation = observation
         self._assess_drift(at)
 
@@ -104,7 +104,7 @@ class ReconcileState:
         desired = {
             (manifest["kind"], manifest["metadata"]["name"])
             for revision in self._desired_revisions()
-            for manifest in self.rendered.of(revision).manifests
+            for manifest in self.rendered.render_revision(revision).manifests
         }
         desired |= {_key(policy) for policy in self._desired_policies()}
         refused = set(self.refusals)
@@ -123,7 +123,7 @@ class ReconcileState:
         """Return the desired manifests: shared objects once, the route last."""
         manifests: list[Manifest] = []
         for revision in self._desired_revisions():
-            rendered = self.rendered.of(revision).manifests
+            rendered = self.rendered.render_revision(revision).manifests
             manifests += [manifest for manifest in rendered if manifest not in manifests]
         if manifests and self.rendered.has_route:
             # First: a route without its policy would be open.
@@ -133,7 +133,12 @@ class ReconcileState:
     def push_of(self, number: int) -> Push:
         revision = self.rendered.row_of(number)
         is_known = number in self.observation.workloads
-        return Push(revision, self.rendered.of(revision), self.rendered.context, is_known=is_known)
+        return Push(
+            revision,
+            self.rendered.render_revision(revision),
+            self.rendered.context,
+            is_known=is_known,
+        )
 
     def _desired_revisions(self) -> list[Revision]:
         """Return the desired revisions without those that the cluster rejected in this pass, so that the pass goes
@@ -144,12 +149,12 @@ class ReconcileState:
         revisions = self.rendered.revisions
         return [revision for revision in revisions if revision.number not in self.refusals]
 
-    def compare(self) -> tuple[Desired, Observed]:
+    def compare(self) -> tuple[Desired, ObservedDeployment]:
         """Return what is desired and what was observed."""
         rendered, workloads = self.rendered, self.observation.workloads
         desired = Desired(
             digests={
-                revision.number: rendered.of(revision).workload_digest
+                revision.number: rendered.render_revision(revision).workload_digest
                 for revision in self._desired_revisions()
             },
             weights=rendered.weights,
@@ -165,7 +170,7 @@ class ReconcileState:
             if number not in self.refusals
             and (number in desired.digests or not workload.is_terminating)
         }
-        return desired, Observed(
+        return desired, ObservedDeployment(
             digests=digests,
             weights=self.observation.weights,
             mirrors=self.observation.mirrors,
@@ -202,7 +207,7 @@ class ReconcileState:
             is_revert_requested=deployment.is_revert_requested,
             at=at,
         )
-        is_pending = self._drift.outcome == Outcome.PENDING
+        is_pending = self._drift.outcome == DriftOutcome.PENDING
         edited = {number for number, of_revision in by_revision.items() if of_revision}
         self.drifted = set() if is_pending else edited
         self.is_route_drifted = bool(route_edits) or self._is_policy_wrong()
@@ -213,9 +218,9 @@ class ReconcileState:
         follows reverts all edits.
         """
         workload = self.observation.workloads.get(revision.number)
-        rendered = self.rendered.of(revision)
+        rendered = self.rendered.render_revision(revision)
         if workload is None:
-            before = ObservedRevision.of(self.deployment.observed, revision.number)
+            before = ObservedRevision.from_column(self.deployment.observed, revision.number)
             return edits.find_edits(rendered.workload, None) if before.exists else []
         if workload.digest != rendered.workload_digest:
             return []

@@ -11,7 +11,7 @@ from django.db import transaction
 from deployments import audit_actions
 from deployments.changes.services import transitions
 from deployments.delivery.domain import health, refusals
-from deployments.delivery.domain.drift import Outcome
+from deployments.delivery.domain.drift import DriftOutcome
 from deployments.delivery.domain.health import Health
 from deployments.delivery.services import deadlines, events, snapshot, start_deadline
 from deployments.delivery.services.snapshot import DeploymentSnapshot, RevisionSnapshot
@@ -99,9 +99,9 @@ class _Recording:
 
     def write(self, shot: DeploymentSnapshot) -> bool:
         deployment = shot.deployment
-        stable = snapshot.of_revision(shot, deployment.stable_revision)
-        candidate = snapshot.of_revision(shot, deployment.candidate_revision)
-        of_baseline = snapshot.of_revision(shot, deployment.baseline_revision)
+        stable = snapshot.observe_revision(shot, deployment.stable_revision)
+        candidate = snapshot.observe_revision(shot, deployment.candidate_revision)
+        of_baseline = snapshot.observe_revision(shot, deployment.baseline_revision)
         roles = (stable, candidate, of_baseline)
         revisions = [revision for revision in roles if revision is not None]
         change = self._changes.get(deployment.pk)
@@ -150,7 +150,7 @@ class _Recording:
         candidate: RevisionSnapshot | None,
     ) -> None:
         deployment.observed = observed_revision.to_column(
-            {revision.revision.number: revision.observed(self._at) for revision in revisions}
+            {revision.revision.number: revision.to_observed(self._at) for revision in revisions}
         )
         deployment.observed_generation = deployment.desired_generation
         deployment.observed_weight = snapshot.observed_percent(
@@ -173,7 +173,7 @@ class _Recording:
             self._lines.append(
                 timeline.line(deployment=deployment, kind=kind, message=message, actor=SYSTEM)
             )
-        if report.drift.outcome == Outcome.REVERTED and deployment.is_revert_requested:
+        if report.drift.outcome == DriftOutcome.REVERTED and deployment.is_revert_requested:
             self._reverted.append(deployment.pk)
         deployment.drift = report.drift.to_json()
         if report.is_checked:

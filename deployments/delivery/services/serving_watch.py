@@ -91,9 +91,11 @@ def _check(deployment: Deployment, bucket: Bucket) -> None:
     rendered = RenderedDeployment(deployment)
     differences: set[str] = set()
     for revision in rendered.revisions:
-        is_laid_out = ObservedRevision.of(deployment.observed, revision.number).exists
+        is_laid_out = ObservedRevision.from_column(deployment.observed, revision.number).exists
         differences.update(
-            serving_bytes.compare_revision(rendered.of(revision), bucket, is_laid_out=is_laid_out)
+            serving_bytes.compare_revision(
+                rendered.render_revision(revision), bucket, is_laid_out=is_laid_out
+            )
         )
     problem = serving_bytes.describe_problem(sorted(differences)) if differences else ""
     _write(deployment, problem)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from deployments.delivery.domain import health
-from deployments.delivery.domain.progress import Progress
+from deployments.delivery.domain.progress import WorkloadProgress
 from deployments.delivery.services import deadlines
-from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.observe import DeploymentObservation
 from deployments.delivery.services.reconcile_state import DriftReport, ReconcileState
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import ChangeRequest, Deployment, Revision
@@ -25,7 +25,7 @@ class DeploymentSnapshot:
     """
 
     rendered: RenderedDeployment
-    observation: Observation
+    observation: DeploymentObservation
     refusals: Mapping[int, str]
     drift_report: DriftReport
     route_refusal: str = ""
@@ -33,7 +33,7 @@ class DeploymentSnapshot:
     policy_refusal: str = ""
 
     @classmethod
-    def of(cls, state: ReconcileState) -> DeploymentSnapshot:
+    def from_state(cls, state: ReconcileState) -> DeploymentSnapshot:
         refused = state.policy_refusal
         return cls(
             state.rendered,
@@ -54,7 +54,7 @@ class RevisionSnapshot:
     """A revision as observed now, and as recorded before."""
 
     revision: Revision
-    progress: Progress
+    progress: WorkloadProgress
     weight: int | None
     mirror: int | None
     before: ObservedRevision
@@ -65,7 +65,7 @@ class RevisionSnapshot:
         """Whether it is not ready because pods wait in a queue."""
         return self.progress.reason == QUEUED
 
-    def observed(self, at: datetime) -> ObservedRevision:
+    def to_observed(self, at: datetime) -> ObservedRevision:
         is_unchanged = self.before.is_ready == self.progress.is_ready
         return ObservedRevision(
             stage=self.progress.stage,
@@ -79,7 +79,9 @@ class RevisionSnapshot:
         )
 
 
-def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> RevisionSnapshot | None:
+def observe_revision(
+    snapshot: DeploymentSnapshot, revision: Revision | None
+) -> RevisionSnapshot | None:
     """Return the observed revision. None without a revision, and for a stopped deployment."""
     deployment, observation = snapshot.deployment, snapshot.observation
     if revision is None or deployment.is_stopped:
@@ -87,9 +89,9 @@ def of_revision(snapshot: DeploymentSnapshot, revision: Revision | None) -> Revi
     progress = observation.progress_of(revision, snapshot.rendered.spec_of(revision))
     if revision.number in snapshot.refusals:
         refusal = snapshot.refusals[revision.number]
-        progress = Progress(progress.stage, "refused", refusal, is_failing=True)
+        progress = WorkloadProgress(progress.stage, "refused", refusal, is_failing=True)
     service = snapshot.rendered.service_of(revision)
-    before = ObservedRevision.of(deployment.observed, revision.number)
+    before = ObservedRevision.from_column(deployment.observed, revision.number)
     queue = observation.queues.get(revision.number)
     # Between the end of its pods and their replacement nothing new is known.
     queue = before.queue if queue is None else queue.after(before.queue)
@@ -120,11 +122,11 @@ def facts_of(
     candidate: RevisionSnapshot | None,
     change: ChangeRequest | None,
     at: datetime,
-) -> health.Facts:
+) -> health.HealthFacts:
     deployment, observation = snapshot.deployment, snapshot.observation
     is_moving = change is not None and change.kind in (ChangeKind.SCALE, ChangeKind.START)
     pods = sum(len(of_revision) for of_revision in observation.pods.values())
-    return health.Facts(
+    return health.HealthFacts(
         stable=stable.progress if stable else None,
         candidate=candidate.progress if candidate else None,
         route_problem=observation.route_problem,

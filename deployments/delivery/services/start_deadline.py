@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from deployments.delivery.domain.health import Facts
+from deployments.delivery.domain.health import HealthFacts
 from deployments.models import ChangeRequest, Deployment
 from deployments.serving.services import stopping
 from deployments.states import ChangeKind, ChangeState
@@ -19,7 +19,7 @@ from portal.notifications import services as notifications
 _STARTS = (ChangeKind.DEPLOY, ChangeKind.START)
 
 
-def is_due(deployment: Deployment, facts: Facts) -> bool:
+def is_due(deployment: Deployment, facts: HealthFacts) -> bool:
     """Whether a deployment that never served is out of time. Call it only with fresh facts: a cluster that does not
     answer says nothing about the pods.
     """

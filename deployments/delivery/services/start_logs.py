@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from deployments.delivery.domain import language_start
-from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.observe import DeploymentObservation
 from deployments.models import Deployment
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.kube.domain.errors import ClusterError
@@ -22,7 +22,7 @@ _LINES = 200
 Json = dict[str, Any]
 
 
-def explain(deployment: Deployment, observation: Observation) -> Observation:
+def explain(deployment: Deployment, observation: DeploymentObservation) -> DeploymentObservation:
     """Fill in a message of the running container of at most one pod of each revision."""
     loading = {
         revision.number: pod

@@ -67,7 +67,9 @@ def _write(deployment: Deployment, context: ManifestContext) -> None:
     written: Members | None = None
     try:
         for _ in range(_MOST_WRITES):
-            members = team_members.of(team_id=deployment.team_id, cluster_id=deployment.cluster_id)
+            members = team_members.list_members(
+                team_id=deployment.team_id, cluster_id=deployment.cluster_id
+            )
             if written is not None and members.all == written.all:
                 return
             if members.all:
@@ -81,7 +83,7 @@ def _write(deployment: Deployment, context: ManifestContext) -> None:
 
 def _apply(cluster_id: int, context: ManifestContext, members: Members) -> None:
     """Apply Secrets and policies before the route: a policy that names a missing Secret would serve nobody."""
-    current = keys.of_deployments([row.pk for row in members.unready])
+    current = keys.read_current_keys([row.pk for row in members.unready])
     secrets = [
         team_address.secret(rendering.context_of(row), current.get(row.pk, {}))
         for row in members.unready

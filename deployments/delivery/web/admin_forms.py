@@ -42,7 +42,7 @@ class GitForm(forms.Form):
     )
 
     @classmethod
-    def of(cls, delivery: GitDelivery | None) -> GitForm:
+    def from_delivery(cls, delivery: GitDelivery | None) -> GitForm:
         if delivery is None:
             return cls()
         names = [field.name for field in fields(GitDraft)]

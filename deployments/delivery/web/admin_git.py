@@ -24,7 +24,7 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     form = (
         GitForm(request.POST)
         if request.method == "POST"
-        else GitForm.of(git_settings.delivery_of(team))
+        else GitForm.from_delivery(git_settings.delivery_of(team))
     )
     if request.method == "POST" and form.is_valid() and _save(user, team, form):
         target = "through Git" if form.draft().is_enabled else "directly to the cluster"
@@ -38,7 +38,7 @@ def set_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
 def test_delivery(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     team = teams.get_visible(actor=user, slug=slug)
     result = git_settings.test_connection(actor=user, team=team)
-    return _page(request, team, GitForm.of(git_settings.delivery_of(team)), result)
+    return _page(request, team, GitForm.from_delivery(git_settings.delivery_of(team)), result)
 
 
 def _save(user: User, team: Team, form: GitForm) -> bool:

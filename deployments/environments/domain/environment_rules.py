@@ -42,7 +42,7 @@ class EnvironmentRules:
     golden_required: bool = False
     promoted_from: str = ""
 
-    def merged_with(self, other: EnvironmentRules) -> EnvironmentRules:
+    def merge(self, other: EnvironmentRules) -> EnvironmentRules:
         """Return the rules if both hold."""
         return EnvironmentRules(
             approvals=max(self.approvals, other.approvals),
@@ -55,7 +55,7 @@ class EnvironmentRules:
 
     def weaker_fields(self, before: EnvironmentRules) -> tuple[str, ...]:
         """Return the fields in which these rules require less than `before`."""
-        kept = asdict(self.merged_with(before))
+        kept = asdict(self.merge(before))
         mine = asdict(self)
         return tuple(field.name for field in fields(self) if kept[field.name] != mine[field.name])
 

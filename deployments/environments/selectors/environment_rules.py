@@ -14,7 +14,7 @@ from portal.accounts.models import Team
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class OwnerRules:
     """The rules of one owner. `team` None means the platform; `is_set` is False for defaults."""
 
     team: Team | None
@@ -34,7 +34,7 @@ def rules_of(row: EnvironmentRule) -> EnvironmentRules:
     )
 
 
-def layers_of(environment: str, team_id: int | None) -> tuple[Layer, ...]:
+def layers_of(environment: str, team_id: int | None) -> tuple[OwnerRules, ...]:
     """Return the platform's rules, then the team's if it has any."""
     of_team = Q(team=None) if team_id is None else Q(team=None) | Q(team=team_id)
     return _with_defaults(
@@ -46,11 +46,11 @@ def in_force(environment: str, team_id: int) -> EnvironmentRules:
     first, *others = layers_of(environment, team_id)
     rules = first.rules
     for layer in others:
-        rules = rules.merged_with(layer.rules)
+        rules = rules.merge(layer.rules)
     return rules
 
 
-def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[Layer, ...]]:
+def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[OwnerRules, ...]]:
     """Return the platform's rules and those of the given teams, by environment."""
     rows = list(_rows().filter(Q(team=None) | Q(team__in=list(team_ids))))
     return {
@@ -59,7 +59,7 @@ def list_layers(team_ids: Iterable[int]) -> dict[Environment, tuple[Layer, ...]]
     }
 
 
-def admitted_on(cluster_id: int) -> tuple[str, ...]:
+def list_admitted(cluster_id: int) -> tuple[str, ...]:
     """Return the environments that the cluster is reserved for. Empty if it admits all."""
     rows = EnvironmentRule.objects.filter(team=None, clusters=cluster_id).order_by()
     names = set(rows.values_list("environment", flat=True))
@@ -70,12 +70,14 @@ def _rows() -> QuerySet[EnvironmentRule]:
     return EnvironmentRule.objects.select_related("team").prefetch_related("clusters")
 
 
-def _with_defaults(environment: Environment, rows: Iterable[EnvironmentRule]) -> tuple[Layer, ...]:
+def _with_defaults(
+    environment: Environment, rows: Iterable[EnvironmentRule]
+) -> tuple[OwnerRules, ...]:
     layers = [
-        Layer(row.team, rules_of(row), tuple(cluster.pk for cluster in row.clusters.all()))
+        OwnerRules(row.team, rules_of(row), tuple(cluster.pk for cluster in row.clusters.all()))
         for row in rows
     ]
     layers.sort(key=lambda layer: layer.team.slug if layer.team else "")
     if not layers or layers[0].team is not None:
-        layers.insert(0, Layer(None, DEFAULTS[environment], is_set=False))
+        layers.insert(0, OwnerRules(None, DEFAULTS[environment], is_set=False))
     return tuple(layers)

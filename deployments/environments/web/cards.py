@@ -11,7 +11,7 @@ from deployments.environments.domain.promotion import Golden
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceLine:
+class EvidenceCheck:
     """A line of the evidence, as the tag `checks` takes it. `ok` is None if it is not known."""
 
     name: str
@@ -29,7 +29,7 @@ class PromotionCard:
     revision_number: int
     version: str
     identity: str
-    lines: tuple[EvidenceLine, ...]
+    lines: tuple[EvidenceCheck, ...]
 
     @property
     def team(self) -> str:
@@ -47,10 +47,10 @@ def card_of(stored: Mapping[str, Any]) -> PromotionCard | None:
     """Build the card of a stored PromotionEvidence. None if it is empty."""
     if not stored:
         return None
-    finished = EvidenceLine(
+    finished = EvidenceCheck(
         "Rollout", bool(stored["is_finished"]), stored["progress"], _time(stored["finished_at"])
     )
-    golden = EvidenceLine(
+    golden = EvidenceCheck(
         "Golden requests",
         _GOLDEN.get(stored["golden"]),
         stored["golden_detail"],

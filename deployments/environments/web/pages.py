@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments.environments.domain.environment_rules import EnvironmentRules
 from deployments.environments.selectors import environment_rules as selectors
-from deployments.environments.selectors.environment_rules import Layer
+from deployments.environments.selectors.environment_rules import OwnerRules
 from deployments.environments.services import environment_rules
 from deployments.environments.web.forms import EnvironmentForm
 from deployments.states import Environment
@@ -24,7 +24,7 @@ from portal.ui.access import people_only
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    layer: Layer
+    layer: OwnerRules
     clusters: tuple[str, ...]
     can_change: bool
 
@@ -69,7 +69,9 @@ def team_rules(request: HttpRequest, user: User, slug: str, environment: str) ->
 def _edit(request: HttpRequest, user: User, environment: str, team: Team | None) -> HttpResponse:
     known = environment_rules.require_known(environment)
     layers = selectors.layers_of(known, team.pk if team else None)
-    own = next((layer for layer in layers if layer.team == team), Layer(team, EnvironmentRules()))
+    own = next(
+        (layer for layer in layers if layer.team == team), OwnerRules(team, EnvironmentRules())
+    )
     form = EnvironmentForm(
         request.POST or None,
         environment=known,
@@ -95,7 +97,7 @@ def _edit(request: HttpRequest, user: User, environment: str, team: Team | None)
 
 def _row(
     environment: Environment,
-    layers: tuple[Layer, ...],
+    layers: tuple[OwnerRules, ...],
     names: dict[int, str],
     user: User,
     led: list[Team],

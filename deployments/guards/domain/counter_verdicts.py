@@ -7,9 +7,9 @@ from typing import Final, Self
 
 from deployments.guards.domain import judging, sequential_tests
 from deployments.guards.domain.betting import e_process, lanes, power
-from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.counters import NO_FACTS, SideFacts
 from deployments.guards.domain.evidence import GuardResult, Verdict
-from deployments.guards.domain.families.counters import Measured, Rate
+from deployments.guards.domain.families.counters import MeasuredFigure, Rate
 from deployments.guards.domain.formatting import format_limit
 from deployments.guards.domain.judging import VerdictInputs
 from deployments.guards.domain.limits import GuardLimit
@@ -22,8 +22,8 @@ _NO_STABLE: Final = "no data from the stable revision to compare with"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterInputs(VerdictInputs):
     tests: StepTests
-    stable: Facts = NO_FACTS
-    candidate: Facts = NO_FACTS
+    stable: SideFacts = NO_FACTS
+    candidate: SideFacts = NO_FACTS
     # A shadow's candidate counts copies.
     is_mirrored: bool = False
 
@@ -83,7 +83,7 @@ class _Findings:
         limit, by, kind = self.limit, self.by, self.limit.kind
         test = kind.test
         verdict, message = (
-            self._measured(test) if isinstance(test, Measured) else judging.verdict_of(self)
+            self._measured(test) if isinstance(test, MeasuredFigure) else judging.verdict_of(self)
         )
         if unknown := self._describe_no_tokens():
             verdict, message = Verdict.NOT_KNOWN, unknown
@@ -96,7 +96,7 @@ class _Findings:
             verdict=verdict,
             message=message,
             source=kind.source,
-            statistic="" if isinstance(test, Measured) else self._statistic(verdict),
+            statistic="" if isinstance(test, MeasuredFigure) else self._statistic(verdict),
         )
 
     def _describe_no_tokens(self) -> str:
@@ -110,7 +110,7 @@ class _Findings:
         is_missing = kind.fact and None in (getattr(each, kind.fact) for each in facts)
         return kind.missing_fact if is_missing else ""
 
-    def _measured(self, test: Measured) -> tuple[Verdict, str]:
+    def _measured(self, test: MeasuredFigure) -> tuple[Verdict, str]:
         """Judge a measured figure. One reading is enough, because it is a fact and not a sample."""
         missing = self.by.unknown or (test.missing if self.mine is None else "")
         if missing := missing or self.describe_no_stable():
@@ -143,7 +143,7 @@ class _Findings:
             mine = test.count(self.by.tests.total.candidate)
             return f"{mine.events:,} of {mine.requests:,} {self.by.what} {test.event}"
         names = (sequential_tests.ratio_test, sequential_tests.max_test)
-        claims = [self.by.tests.of(name(self.limit.metric)) for name in names]
+        claims = [self.by.tests.get_claim(name(self.limit.metric)) for name in names]
         claim = max(claims, key=lambda claim: claim.trials)
         if not claim.trials:
             return "no block is complete yet"
@@ -205,7 +205,7 @@ class _Findings:
         if not isinstance(test, Rate):
             return power.smallest_slowdown(
                 ratio=self.limit.max_ratio or 1.0,
-                block_count=tests.of(sequential_tests.ratio_test(self.limit.metric)).trials,
+                block_count=tests.get_claim(sequential_tests.ratio_test(self.limit.metric)).trials,
                 spread=tests.lengths.spread or 0.0,
                 level=alpha,
             )
@@ -215,8 +215,8 @@ class _Findings:
         total = stable.requests + mine.requests
         # Where nothing failed yet, the rate may be as high as one failure in the next request.
         base = max(stable.events, 1) / max(stable.requests, 1)
-        traffic = power.Traffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
-        setting = power.Setting(
+        traffic = power.PowerTraffic(total / tests.seconds, mine.requests / total, min(base, 0.5))
+        setting = power.PowerSetting(
             sequential_tests.rate_limit(self.limit), alpha, tests.lengths.errors
         )
         return power.smallest_regression(traffic, setting, seconds=tests.seconds)

@@ -67,7 +67,7 @@ _NAMES = tuple(field.name for field in fields(Sums))
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SideFacts:
     """The figures of one side that counters do not contain. None if nothing measures them.
 
     `usd_per_gpu_hour` is for comparing, not an amount that anyone is charged.
@@ -80,7 +80,7 @@ class Facts:
 
 
 NO_SUMS: Final = Sums()
-NO_FACTS: Final = Facts()
+NO_FACTS: Final = SideFacts()
 
 
 def from_json(stored: Mapping[str, Any] | None) -> Sums:

@@ -114,7 +114,7 @@ def read(stored: Sequence[Mapping[str, Any]]) -> tuple[GuardResult, ...]:
     return tuple(GuardResult(**row) for row in stored)
 
 
-def named(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
+def list_names(guards: Sequence[GuardResult], verdict: Verdict) -> tuple[str, ...]:
     """Return the names of the deciding guards with this verdict."""
     return tuple(guard.guard.lower() for guard in deciding(guards) if guard.verdict == verdict)
 

@@ -19,7 +19,7 @@ _SECONDS: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HistogramSource:
     """A query for a histogram. `scale` converts its unit to milliseconds."""
 
     name: str
@@ -28,10 +28,12 @@ class Source:
     scale: float = 1.0
 
 
-def _of_server(names: MetricNames, metrics: tuple[str, ...], label: str) -> Iterator[Source]:
+def _of_server(
+    names: MetricNames, metrics: tuple[str, ...], label: str
+) -> Iterator[HistogramSource]:
     later = [f"{LATER_TENSORRT_LLM}{metric}" for metric in metrics if names is TENSORRT_LLM]
     for metric in (*metrics, *later):
-        yield Source(
+        yield HistogramSource(
             metric,
             f"{names.server} histogram of {label}",
             f"sum by (instance, le) ({metric}_bucket{{{_PODS}}})",
@@ -40,15 +42,15 @@ def _of_server(names: MetricNames, metrics: tuple[str, ...], label: str) -> Iter
 
 
 # What users wait for comes first: the gateway's view, then the server's own.
-_OF_WHOLE_ANSWERS: Final[tuple[Source, ...]] = (
-    Source(
+_OF_WHOLE_ANSWERS: Final[tuple[HistogramSource, ...]] = (
+    HistogramSource(
         "istio",
         "Istio histogram at the caller",
         "sum by (instance, le) (istio_request_duration_milliseconds_bucket"
         '{reporter="source", destination_workload_namespace="$namespace", '
         'destination_workload=~"$workload(-predictor)?"})',
     ),
-    Source(
+    HistogramSource(
         "envoy",
         "Envoy histogram at the gateway",
         # Gateways name the cluster of a Service in their own ways, all with both names in it.
@@ -56,7 +58,7 @@ _OF_WHOLE_ANSWERS: Final[tuple[Source, ...]] = (
         '{envoy_cluster_name=~"(.*[^a-z0-9-])?$workload(-predictor)?([^a-z0-9-].*)?", '
         'envoy_cluster_name=~"(.*[^a-z0-9-])?$namespace([^a-z0-9-].*)?"})',
     ),
-    Source(
+    HistogramSource(
         "triton",
         "Triton histogram of first responses",
         "sum by (instance, le) (nv_inference_first_response_histogram_ms_bucket"
@@ -68,7 +70,7 @@ _OF_WHOLE_ANSWERS: Final[tuple[Source, ...]] = (
         for source in _of_server(names, (names.whole_request,), "whole answers")
     ),
 )
-SOURCES: Final[Mapping[Measure, tuple[Source, ...]]] = {
+SOURCES: Final[Mapping[Measure, tuple[HistogramSource, ...]]] = {
     Measure.LATENCY: _OF_WHOLE_ANSWERS,
     Measure.TTFT: tuple(
         source
@@ -92,5 +94,5 @@ NO_SOURCE: Final[Mapping[Measure, str]] = {
 }
 
 
-def named(measure: Measure, name: str) -> Source | None:
+def find_source(measure: Measure, name: str) -> HistogramSource | None:
     return next((source for source in SOURCES[measure] if source.name == name), None)

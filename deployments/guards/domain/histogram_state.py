@@ -10,7 +10,7 @@ from typing import Any, Final
 from deployments.guards.domain import histogram_sources, histograms, percentile_tests, promql
 from deployments.guards.domain.betting.e_process import Payoff
 from deployments.guards.domain.families.percentiles import Measure
-from deployments.guards.domain.histogram_sources import NO_SOURCE, SOURCES, Source
+from deployments.guards.domain.histogram_sources import NO_SOURCE, SOURCES, HistogramSource
 from deployments.guards.domain.histograms import InstanceCounts
 from deployments.guards.domain.load import LoadDifference
 from deployments.guards.domain.percentile_tests import PercentileTests
@@ -72,14 +72,14 @@ def next_step(
 def queries(state: HistogramState, measure: Measure, sides: Sides) -> list[str]:
     """Return the queries for stable and candidate, for each possible source, in the order of `take`."""
     return [
-        promql.fill(source.query, sides.of(side))
+        promql.fill(source.query, sides.get_side(side))
         for source in _sources(state, measure)
         for side in SIDES
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class HistogramTerms:
     """The terms of a reading at `at`. `guards` are those of this measure."""
 
     guards: Guards
@@ -90,7 +90,7 @@ class Terms:
 
 
 def take(
-    state: HistogramState, measure: Measure, readings: list[Reading], terms: Terms
+    state: HistogramState, measure: Measure, readings: list[Reading], terms: HistogramTerms
 ) -> HistogramState:
     """Update the state by one reading. The first source that has both sides is kept."""
     problem = ""
@@ -106,10 +106,13 @@ def take(
 
 
 def _with(
-    state: HistogramState, source: Source, counts: dict[str, InstanceCounts], terms: Terms
+    state: HistogramState,
+    source: HistogramSource,
+    counts: dict[str, InstanceCounts],
+    terms: HistogramTerms,
 ) -> HistogramState:
     since = state.at
-    before = histograms.counted(counts["stable"])
+    before = histograms.sum_instances(counts["stable"])
     added = {side: histograms.increase(state.counts.get(side, {}), counts[side]) for side in SIDES}
     return replace(
         state,
@@ -131,12 +134,14 @@ def _with(
     )
 
 
-def _sources(state: HistogramState, measure: Measure) -> tuple[Source, ...]:
-    chosen = histogram_sources.named(measure, state.source)
+def _sources(state: HistogramState, measure: Measure) -> tuple[HistogramSource, ...]:
+    chosen = histogram_sources.find_source(measure, state.source)
     return SOURCES[measure] if chosen is None else (chosen,)
 
 
-def _both(source: Source, pair: tuple[Reading, Reading]) -> tuple[dict[str, InstanceCounts], str]:
+def _both(
+    source: HistogramSource, pair: tuple[Reading, Reading]
+) -> tuple[dict[str, InstanceCounts], str]:
     counts: dict[str, InstanceCounts] = {}
     for side, reading in zip(SIDES, pair, strict=True):
         if isinstance(reading, PrometheusError):

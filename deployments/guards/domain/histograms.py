@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 
 # By instance, by bound.
 InstanceCounts = Mapping[str, Mapping[float, float]]
 Counts = Mapping[float, int]
 
 
-def instance_counts(samples: Iterable[Sample], scale: float) -> dict[str, dict[float, float]]:
+def instance_counts(
+    samples: Iterable[PrometheusSample], scale: float
+) -> dict[str, dict[float, float]]:
     """Return the counts per instance and bound. Samples that are not buckets are skipped."""
     by_instance: dict[str, dict[float, float]] = {}
     for sample in samples:
@@ -41,7 +43,7 @@ def increase(before: InstanceCounts, now: InstanceCounts) -> dict[float, int]:
     return add(*increases)
 
 
-def counted(instances: InstanceCounts) -> dict[float, int]:
+def sum_instances(instances: InstanceCounts) -> dict[float, int]:
     """Return all that the instances have counted since they started."""
     return add(*({b: round(n) for b, n in counts.items()} for counts in instances.values()))
 

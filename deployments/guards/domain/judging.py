@@ -28,7 +28,7 @@ class VerdictInputs:
     load: PodLoad | None = None
 
 
-class Findings(Protocol):
+class StepFindings(Protocol):
     """The observations of one guard at one step, and the results of its tests. A description is empty if it does
     not apply.
     """
@@ -72,7 +72,7 @@ class Findings(Protocol):
     def describe_unequal_load(self) -> str: ...
 
 
-def verdict_of(findings: Findings) -> tuple[Verdict, str]:
+def verdict_of(findings: StepFindings) -> tuple[Verdict, str]:
     """Return the verdict and its message."""
     if findings.by.unknown:
         return Verdict.NOT_ENOUGH, findings.by.unknown
@@ -88,7 +88,7 @@ def verdict_of(findings: Findings) -> tuple[Verdict, str]:
     return _without_proof(findings)
 
 
-def _without_proof(findings: Findings) -> tuple[Verdict, str]:
+def _without_proof(findings: StepFindings) -> tuple[Verdict, str]:
     if missing := findings.describe_few() or findings.describe_no_stable():
         return Verdict.NOT_ENOUGH, missing
     observed = findings.describe_observed()

@@ -151,7 +151,7 @@ def take(
         starts = {proxy: Passed() for proxy in known} | dict(before)
         passed = gateway_metrics.increase(starts, after)
         sums.append(Sums(success=passed.requests - passed.lost, failure=passed.lost))
-        kept[side] = gateway_metrics.merged(before, after)
+        kept[side] = gateway_metrics.merge_counts(before, after)
     seconds = (at - state.at).total_seconds() if state.at else 0.0
     tests = sequential_tests.advance(state.tests, Side(*sums), procedure=procedure, seconds=seconds)
     return GatewayState(counts=kept, tests=tests, at=at, before=state.before)
@@ -163,7 +163,7 @@ def judge(
     judged = limits_at((limit,), state, is_alone=is_alone)
     [result] = counter_verdicts.judge(judged or (limit,), by)
     if is_alone:
-        result = reference.described(result, limit, _reference(state))
+        result = reference.describe_result(result, limit, _reference(state))
     if not state.is_countable:
         message = f"{NOT_COUNTED}: {state.problem}"
         return replace(result, verdict=Verdict.NOT_KNOWN, message=message)

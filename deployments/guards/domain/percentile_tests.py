@@ -25,7 +25,7 @@ _COMPLETE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class OpenBlock:
+class OpenHistogramBlock:
     stable: Counts = field(default_factory=dict)
     candidate: Counts = field(default_factory=dict)
     seconds: float = 0.0
@@ -44,7 +44,7 @@ class PercentileTests:
     before: Counts = field(default_factory=dict)
     since: Counts = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    open: OpenBlock = field(default_factory=OpenBlock)
+    open: OpenHistogramBlock = field(default_factory=OpenHistogramBlock)
     claims: Mapping[str, Claim] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     block_seconds: float = DEFAULT_SECONDS
@@ -57,7 +57,7 @@ class PercentileTests:
         is_enough = histograms.total(self.since) >= _ENOUGH_OF_ROLLOUT
         return self.since if is_enough else histograms.add(self.before, self.since)
 
-    def of(self, guard: PercentileGuard, key: str) -> Claim:
+    def get_claim(self, guard: PercentileGuard, key: str) -> Claim:
         return self.claims.get(f"{guard.metric} {key}", Claim())
 
     def bound_for(self, limit: float) -> float | None:
@@ -95,7 +95,9 @@ def from_json(stored: Mapping[str, Any]) -> PercentileTests:
         before=_counts(stored["before"]),
         since=_counts(stored["since"]),
         bounds={metric: tuple(bounds) for metric, bounds in stored["bounds"].items()},
-        open=OpenBlock(_counts(block["stable"]), _counts(block["candidate"]), block["seconds"]),
+        open=OpenHistogramBlock(
+            _counts(block["stable"]), _counts(block["candidate"]), block["seconds"]
+        ),
         claims={name: lanes.from_json(claim) for name, claim in stored["claims"].items()},
         peaks=stored["peaks"],
         block_seconds=stored["block_seconds"],
@@ -124,7 +126,7 @@ def next_step(
 
 
 def with_blocks(tests: PercentileTests, block_seconds: float) -> PercentileTests:
-    return replace(tests, block_seconds=blocks.of_histogram(block_seconds))
+    return replace(tests, block_seconds=blocks.lengthen_for_histogram(block_seconds))
 
 
 def begin(tests: PercentileTests, before: Counts) -> PercentileTests:
@@ -153,7 +155,7 @@ def advance(
         tests = replace(_close_block(tests, guards, payoff), is_comparable=is_comparable)
     tests = replace(
         tests,
-        open=OpenBlock(
+        open=OpenHistogramBlock(
             histograms.add(tests.open.stable, stable),
             histograms.add(tests.open.candidate, candidate),
             tests.open.seconds + seconds,
@@ -173,7 +175,7 @@ def advance(
 
 def evidence_of(guard: PercentileGuard, tests: PercentileTests) -> float:
     """Return the evidence against the limits over the rollout, to compare with 1 / the level of one test."""
-    absolute = 0.0 if guard.max is None else tests.of(guard, "max").evidence
+    absolute = 0.0 if guard.max is None else tests.get_claim(guard, "max").evidence
     lane_peaks = [tests.peaks.get(f"{guard.metric} {lane}", 1.0) for lane in ("slow", "fast")]
     return max(absolute, max(lane_peaks) / 2 if guard.max_ratio is not None else 0.0)
 
@@ -181,7 +183,7 @@ def evidence_of(guard: PercentileGuard, tests: PercentileTests) -> float:
 def is_within(guard: PercentileGuard, tests: PercentileTests, *, alpha: float) -> bool:
     """Whether this step has shown that all limits are met, at every bound near the percentile."""
     needed, past = 1 / alpha, tests.past
-    if guard.max is not None and tests.of(guard, "max").within.value < needed:
+    if guard.max is not None and tests.get_claim(guard, "max").within.value < needed:
         return False
     if guard.max_ratio is None:
         return True
@@ -192,8 +194,8 @@ def is_within(guard: PercentileGuard, tests: PercentileTests, *, alpha: float) -
     ]
     return bool(near) and all(
         max(
-            tests.of(guard, f"ratio {bound!r}").within.value,
-            tests.of(guard, f"floor {bound!r}").within.value,
+            tests.get_claim(guard, f"ratio {bound!r}").within.value,
+            tests.get_claim(guard, f"floor {bound!r}").within.value,
         )
         >= needed
         for bound in near
@@ -214,7 +216,7 @@ def _with_bounds(tests: PercentileTests, guards: Guards) -> PercentileTests:
 def _close_block(tests: PercentileTests, guards: Guards, payoff: Payoff) -> PercentileTests:
     claims, block, past = dict(tests.claims), tests.open, tests.past
 
-    def bet(guard: PercentileGuard, key: str, trial: lanes.Trial) -> None:
+    def bet(guard: PercentileGuard, key: str, trial: lanes.IntervalTrial) -> None:
         name = f"{guard.metric} {key}"
         claims[name] = claims.get(name, Claim()).bet_block(trial, payoff)
 
@@ -230,7 +232,7 @@ def _close_block(tests: PercentileTests, guards: Guards, payoff: Payoff) -> Perc
             bet(guard, f"ratio {bound!r}", trial)
             floor = slow_share.trial_alone(block.candidate, bound, least)
             bet(guard, f"floor {bound!r}", floor)
-    after = replace(tests, claims=claims, open=OpenBlock())
+    after = replace(tests, claims=claims, open=OpenHistogramBlock())
     return _with_peaks(after, guards, "slow")
 
 
@@ -242,9 +244,9 @@ def _bet_reading(
     *,
     is_compared: bool,
 ) -> PercentileTests:
-    claims, reading, past = dict(tests.claims), OpenBlock(stable, candidate), tests.past
+    claims, reading, past = dict(tests.claims), OpenHistogramBlock(stable, candidate), tests.past
 
-    def bet(guard: PercentileGuard, key: str, trial: lanes.Trial) -> None:
+    def bet(guard: PercentileGuard, key: str, trial: lanes.IntervalTrial) -> None:
         name = f"{guard.metric} {key}"
         # One stall makes all requests of a reading slow, so this lane is capped too.
         claims[name] = claims.get(name, Claim()).bet_reading(trial, Payoff.CAPPED)
@@ -271,7 +273,7 @@ def _with_peaks(tests: PercentileTests, guards: Guards, lane: str) -> Percentile
     for guard in guards:
         capitals = [
             min(
-                getattr(tests.of(guard, f"{claim} {bound!r}"), lane).value
+                getattr(tests.get_claim(guard, f"{claim} {bound!r}"), lane).value
                 for claim in ("ratio", "floor")
             )
             for bound in tests.bounds_of(guard)
@@ -282,7 +284,7 @@ def _with_peaks(tests: PercentileTests, guards: Guards, lane: str) -> Percentile
     return replace(tests, peaks=peaks)
 
 
-def _common(bounds: tuple[float, ...], block: OpenBlock) -> list[float]:
+def _common(bounds: tuple[float, ...], block: OpenHistogramBlock) -> list[float]:
     return [bound for bound in bounds if bound in block.stable and bound in block.candidate]
 
 

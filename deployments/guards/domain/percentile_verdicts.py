@@ -134,7 +134,7 @@ class _Findings:
         return f"{text}, of stable's {part:.2%}"
 
     def _evidence_at(self, bound: float) -> float:
-        claim = self.by.tests.of(self.guard, f"ratio {bound!r}")
+        claim = self.by.tests.get_claim(self.guard, f"ratio {bound!r}")
         return max(claim.slow.value, claim.fast.value)
 
     def describe_regression(self) -> str:

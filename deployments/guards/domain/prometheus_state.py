@@ -56,7 +56,9 @@ def from_json(stored: Mapping[str, Any]) -> State:
     )
 
 
-def of_measure(guards: Iterable[PercentileGuard], measure: Measure) -> tuple[PercentileGuard, ...]:
+def filter_by_measure(
+    guards: Iterable[PercentileGuard], measure: Measure
+) -> tuple[PercentileGuard, ...]:
     return tuple(guard for guard in guards if guard.kind.measure == measure)
 
 
@@ -73,13 +75,13 @@ def next_step(
     histograms = {
         measure: histogram_state.next_step(
             state.histogram(measure),
-            of_measure(guards, measure),
+            filter_by_measure(guards, measure),
             procedure.payoff,
             block_seconds=lengths.means,
         )
         # Of a measure that was never read too: its blocks are as long as those of the others.
         for measure in Measure
-        if measure in state.histograms or of_measure(guards, measure)
+        if measure in state.histograms or filter_by_measure(guards, measure)
     }
     gateway = lost_requests.next_step(state.gateway, procedure, lengths)
     return State(histograms=histograms, gateway=gateway)

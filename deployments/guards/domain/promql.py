@@ -169,7 +169,7 @@ class Sides:
     stable: QueryTarget
     candidate: QueryTarget
 
-    def of(self, side: str) -> QueryTarget:
+    def get_side(self, side: str) -> QueryTarget:
         return self.stable if side == "stable" else self.candidate
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from deployments.guards.domain import catalogue, sequential_tests
 from deployments.guards.domain.betting import rates
-from deployments.guards.domain.counters import NO_SUMS, Facts, Sums
+from deployments.guards.domain.counters import NO_SUMS, SideFacts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.families.protocol import Reads
@@ -72,9 +72,9 @@ class Reference:
         )
 
 
-def of(
+def build_reference(
     blocks: Sequence[Sums],
-    facts: Facts,
+    facts: SideFacts,
     *,
     histograms: Mapping[Measure, Counts],
     until: datetime,
@@ -135,7 +135,7 @@ def absolute_percentile(guard: PercentileGuard, reference: Reference) -> Percent
     return guard.model_copy(update={"max": min(known), "max_ratio": None})
 
 
-def described(result: GuardResult, limit: GuardLimit, reference: Reference) -> GuardResult:
+def describe_result(result: GuardResult, limit: GuardLimit, reference: Reference) -> GuardResult:
     """Return the result of an absolute limit, with what stable showed and where the limit comes from."""
     value = reference.highest.get(limit.metric)
     if limit.max_ratio is None:

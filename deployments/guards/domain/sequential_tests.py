@@ -12,10 +12,10 @@ from typing import Final
 from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
-from deployments.guards.domain.betting.lanes import Claim, Trial
+from deployments.guards.domain.betting.lanes import Claim, IntervalTrial
 from deployments.guards.domain.betting.rates import Pair, RateLimit
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
-from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
+from deployments.guards.domain.counters import NO_FACTS, SideFacts, Sums
 from deployments.guards.domain.families.counters import Mean, Rate
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.load import LoadDifference
@@ -39,8 +39,8 @@ class Procedure:
 
     limits: tuple[GuardLimit, ...]
     payoff: Payoff = Payoff.CAPPED
-    stable: Facts = NO_FACTS
-    candidate: Facts = NO_FACTS
+    stable: SideFacts = NO_FACTS
+    candidate: SideFacts = NO_FACTS
 
     def has_facts(self, name: str) -> bool:
         """Whether the named fact is known of both sides. True for an empty name."""
@@ -201,8 +201,8 @@ def _gross(limit: GuardLimit, most: float, base: float | None) -> float:
     return max(_GROSS * most, (base or most) + slack)
 
 
-def _sign(*, is_worse: bool) -> Trial:
-    return Trial(int(is_worse), 1, e_process.SIGN_CHANCE)
+def _sign(*, is_worse: bool) -> IntervalTrial:
+    return IntervalTrial(int(is_worse), 1, e_process.SIGN_CHANCE)
 
 
 def rate_limit(limit: GuardLimit) -> RateLimit:
@@ -217,7 +217,7 @@ def most_of(limit: GuardLimit, stable: float) -> float | None:
     if limit.max_ratio is None:
         return None
     if limit.kind.is_rate:
-        return rate_limit(limit).allowed(stable)
+        return rate_limit(limit).compute_highest(stable)
     return max(limit.max_ratio * stable, stable + (limit.ignore_below or 0.0))
 
 
@@ -225,14 +225,14 @@ def evidence_of(limit: GuardLimit, tests: StepTests) -> float:
     """Return the evidence against the limit over the rollout, to compare with 1 / the level of one test."""
     if limit.kind.is_rate:
         return rates.evidence(tests.claims, limit.metric, rate_limit(limit))
-    return max(tests.of(name).evidence for name in _names(limit)) if limit.tests else 0.0
+    return max(tests.get_claim(name).evidence for name in _names(limit)) if limit.tests else 0.0
 
 
 def is_within(limit: GuardLimit, tests: StepTests, *, alpha: float) -> bool:
     """Whether this step has shown that all limits are met."""
     if limit.kind.is_rate:
         return rates.is_within(tests.claims, limit.metric, rate_limit(limit), alpha=alpha)
-    return all(tests.of(name).within.value >= 1 / alpha for name in _names(limit))
+    return all(tests.get_claim(name).within.value >= 1 / alpha for name in _names(limit))
 
 
 def _names(limit: GuardLimit) -> list[str]:

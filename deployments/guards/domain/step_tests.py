@@ -58,7 +58,7 @@ class StepTests:
     # Seconds that the readings of this step cover.
     seconds: float = 0.0
 
-    def of(self, name: str) -> Claim:
+    def get_claim(self, name: str) -> Claim:
         return self.claims.get(name, Claim())
 
     def to_json(self) -> dict[str, Any]:

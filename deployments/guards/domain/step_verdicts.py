@@ -20,7 +20,7 @@ from deployments.guards.domain import (
     promql,
     reference,
 )
-from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.counters import NO_FACTS, SideFacts
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.families.percentiles import Measure
 from deployments.guards.domain.families.protocol import Reads
@@ -35,7 +35,7 @@ from deployments.guards.domain.step_tests import StepTests
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PlanTerms:
     """The terms by which a plan judges at a step. `alpha` is what one test may spend.
 
     `recorded` is what stable showed before, for a step in which it gets no requests, else None. `load` is None if
@@ -59,8 +59,8 @@ class StepReadings:
     """
 
     counters: StepTests = field(default_factory=StepTests)
-    stable: Facts = NO_FACTS
-    candidate: Facts = NO_FACTS
+    stable: SideFacts = NO_FACTS
+    candidate: SideFacts = NO_FACTS
     warming: str = ""
     state: State = field(default_factory=State)
     unknown: Mapping[Reads, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class StepReadings:
         return self.unknown.get(source, "")
 
 
-def judge(guards: PlanGuards, readings: StepReadings, terms: Terms) -> tuple[GuardResult, ...]:
+def judge(guards: PlanGuards, readings: StepReadings, terms: PlanTerms) -> tuple[GuardResult, ...]:
     """Return one result for each guard, by source and in the order of the plan."""
     return tuple(
         replace(_judge(guard, readings, terms), is_dry_run=guard.dry_run)
@@ -89,7 +89,7 @@ def format_limit(guard: AnyLimits) -> str:
     return f"{guard.limit_text}, {guard.breaches} breaches in a row"
 
 
-def _judge(guard: AnyLimits, readings: StepReadings, terms: Terms) -> GuardResult:
+def _judge(guard: AnyLimits, readings: StepReadings, terms: PlanTerms) -> GuardResult:
     if isinstance(guard, PercentileGuard):
         return _judge_percentile(guard, readings, terms)
     if isinstance(guard, QueryGuard):
@@ -98,7 +98,7 @@ def _judge(guard: AnyLimits, readings: StepReadings, terms: Terms) -> GuardResul
     return _COUNTED[guard.kind.reads](guard, readings, terms)
 
 
-def _judge_server(limit: GuardLimit, readings: StepReadings, terms: Terms) -> GuardResult:
+def _judge_server(limit: GuardLimit, readings: StepReadings, terms: PlanTerms) -> GuardResult:
     by = _inputs(readings.counters, readings.why_unknown(Reads.SERVER), terms)
     by = replace(by, stable=readings.stable, candidate=readings.candidate, load=terms.load)
     result = _judge_counters(limit, by, terms)
@@ -107,7 +107,7 @@ def _judge_server(limit: GuardLimit, readings: StepReadings, terms: Terms) -> Gu
 
 
 def _judge_counters(
-    limit: GuardLimit, by: counter_verdicts.CounterInputs, terms: Terms
+    limit: GuardLimit, by: counter_verdicts.CounterInputs, terms: PlanTerms
 ) -> GuardResult:
     if terms.recorded is None:
         return counter_verdicts.judge((limit,), by)[0]
@@ -116,16 +116,16 @@ def _judge_counters(
     if absolute is None:
         return reference.not_recorded(limit)
     result = counter_verdicts.judge((absolute,), by)[0]
-    return reference.described(result, limit, terms.recorded)
+    return reference.describe_result(result, limit, terms.recorded)
 
 
-def _judge_gateway(limit: GuardLimit, readings: StepReadings, terms: Terms) -> GuardResult:
+def _judge_gateway(limit: GuardLimit, readings: StepReadings, terms: PlanTerms) -> GuardResult:
     gateway = readings.state.gateway
     by = _inputs(gateway.tests, readings.why_unknown(Reads.GATEWAY), terms)
     return lost_requests.judge(limit, gateway, by, is_alone=terms.recorded is not None)
 
 
-def _inputs(tests: StepTests, unknown: str, terms: Terms) -> counter_verdicts.CounterInputs:
+def _inputs(tests: StepTests, unknown: str, terms: PlanTerms) -> counter_verdicts.CounterInputs:
     return counter_verdicts.CounterInputs(
         tests=tests,
         alpha=terms.alpha,
@@ -136,16 +136,18 @@ def _inputs(tests: StepTests, unknown: str, terms: Terms) -> counter_verdicts.Co
     )
 
 
-_COUNTED: Final[Mapping[Reads, Callable[[GuardLimit, StepReadings, Terms], GuardResult]]] = {
+_COUNTED: Final[Mapping[Reads, Callable[[GuardLimit, StepReadings, PlanTerms], GuardResult]]] = {
     Reads.SERVER: _judge_server,
     Reads.GATEWAY: _judge_gateway,
 }
 
 
-def _judge_percentile(guard: PercentileGuard, readings: StepReadings, terms: Terms) -> GuardResult:
+def _judge_percentile(
+    guard: PercentileGuard, readings: StepReadings, terms: PlanTerms
+) -> GuardResult:
     measure = guard.kind.measure
     state = readings.state.histogram(measure)
-    source = histogram_sources.named(measure, state.source)
+    source = histogram_sources.find_source(measure, state.source)
     by = percentile_verdicts.PercentileInputs(
         tests=state.tests,
         alpha=terms.alpha,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.guards.domain.answers.answer_metrics import Kind
+from deployments.guards.domain.answers.answer_metrics import AnswerKind
 from deployments.health.domain.baseline import BaselineMetric
 from deployments.health.selectors import health
 from deployments.health.services import switch
@@ -36,7 +36,7 @@ class MetricSerializer(Serializer):
 
 
 class AnswersSerializer(Serializer):
-    kind = choice_of(Kind)
+    kind = choice_of(AnswerKind)
     verdict = choice_of(HealthVerdict, source="day.verdict")
     message = serializers.CharField(source="day.message")
     n = serializers.IntegerField(source="day.n")

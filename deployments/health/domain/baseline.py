@@ -45,7 +45,7 @@ class BaselineMetric(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class HourlyTraffic:
     """The traffic of a deployment in an hour. `seconds` covers the minutes in which a pod was read;
     `observed_ms` is pod time, of which `busy_ms` were spent executing; `duration_us` is the sum over
     successful requests.
@@ -60,24 +60,24 @@ class Traffic:
 
 
 # Hours, of which index 24·d + CENTRE is the same hour of the day as now, 7 - d days ago; None is not known.
-History = Sequence[Traffic | None]
+History = Sequence[HourlyTraffic | None]
 CENTRE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ComparedMetric:
     """A metric that is compared with a baseline. Values below `floor`, which is in the unit of `value`, count
     as `floor`.
     """
 
     label: str
     floor: float
-    value: Callable[[Traffic], float | None]
+    value: Callable[[HourlyTraffic], float | None]
     is_higher_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BaselineComparison:
     """A value next to its baseline. `low` and `high` are the range of the baseline at this hour. `side` is 1
     above, -1 below and 0 within.
     """
@@ -88,31 +88,31 @@ class Comparison:
     side: int
 
 
-def _error_ratio(traffic: Traffic) -> float | None:
+def _error_ratio(traffic: HourlyTraffic) -> float | None:
     is_enough = traffic.requests >= _LEAST_REQUESTS
     return traffic.failures / traffic.requests if is_enough else None
 
 
-def _mean_latency(traffic: Traffic) -> float | None:
+def _mean_latency(traffic: HourlyTraffic) -> float | None:
     success = traffic.requests - traffic.failures
     return traffic.duration_us / success / 1000 if success >= _LEAST_REQUESTS else None
 
 
-def _requests(traffic: Traffic) -> float | None:
+def _requests(traffic: HourlyTraffic) -> float | None:
     is_known = traffic.seconds >= _LEAST_SECONDS
     return traffic.requests / traffic.seconds if is_known else None
 
 
-def _gpu_use(traffic: Traffic) -> float | None:
+def _gpu_use(traffic: HourlyTraffic) -> float | None:
     is_known = traffic.seconds >= _LEAST_SECONDS and traffic.observed_ms > 0
     return traffic.busy_ms / traffic.observed_ms if is_known else None
 
 
-KINDS: Final[Mapping[BaselineMetric, Kind]] = {
-    BaselineMetric.ERRORS: Kind("Error ratio", 0.005, _error_ratio, is_higher_only=True),
-    BaselineMetric.LATENCY: Kind("Mean latency", 2.0, _mean_latency, is_higher_only=True),
-    BaselineMetric.REQUESTS: Kind("Requests", 0.01, _requests),
-    BaselineMetric.GPU: Kind("GPU use", 0.05, _gpu_use),
+KINDS: Final[Mapping[BaselineMetric, ComparedMetric]] = {
+    BaselineMetric.ERRORS: ComparedMetric("Error ratio", 0.005, _error_ratio, is_higher_only=True),
+    BaselineMetric.LATENCY: ComparedMetric("Mean latency", 2.0, _mean_latency, is_higher_only=True),
+    BaselineMetric.REQUESTS: ComparedMetric("Requests", 0.01, _requests),
+    BaselineMetric.GPU: ComparedMetric("GPU use", 0.05, _gpu_use),
 }
 
 
@@ -132,7 +132,9 @@ def history_start(at: datetime) -> datetime:
     return hour - timedelta(hours=_HOURS + CENTRE)
 
 
-def compare(metric: BaselineMetric, now: Traffic, history: History) -> Comparison | None:
+def compare(
+    metric: BaselineMetric, now: HourlyTraffic, history: History
+) -> BaselineComparison | None:
     """Compare the last 60 minutes, `now`, with the baseline. None if it cannot be judged."""
     kind = KINDS[metric]
     value = kind.value(now)
@@ -152,7 +154,7 @@ def compare(metric: BaselineMetric, now: Traffic, history: History) -> Compariso
         and _is_significant(metric, now, history[nearest])
         and distance > _NOISE_FACTOR * _noise(metric, history)
     )
-    return Comparison(value, low, high, side if is_far else 0)
+    return BaselineComparison(value, low, high, side if is_far else 0)
 
 
 def _around(metric: BaselineMetric, history: History, day: int) -> list[tuple[int, float]]:
@@ -168,7 +170,7 @@ def _around(metric: BaselineMetric, history: History, day: int) -> list[tuple[in
     return known
 
 
-def _distance(kind: Kind, value: float, other: float) -> float:
+def _distance(kind: ComparedMetric, value: float, other: float) -> float:
     return abs(math.log(max(value, kind.floor) / max(other, kind.floor)))
 
 
@@ -196,7 +198,7 @@ def _noise(metric: BaselineMetric, history: History) -> float:
     return statistics.median(largest.values()) if largest else math.inf
 
 
-def _is_significant(metric: BaselineMetric, now: Traffic, then: Traffic | None) -> bool:
+def _is_significant(metric: BaselineMetric, now: HourlyTraffic, then: HourlyTraffic | None) -> bool:
     if then is None:
         return False
     if metric == BaselineMetric.REQUESTS:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 from deployments.guards.domain.answers import two_sample_tests as statistics
-from deployments.guards.domain.answers.answer_metrics import BAD, Kind, Summary
+from deployments.guards.domain.answers.answer_metrics import BAD, AnswerKind, Summary
 from deployments.guards.domain.answers.two_sample_tests import Compared
 from deployments.states import HealthVerdict
 
@@ -32,13 +32,15 @@ class DriftKind:
     limit: float
 
 
-KINDS: Final[Mapping[Kind, DriftKind]] = {
-    Kind.LABELS: DriftKind("Labels of answers", "Jensen-Shannon distance", 0.15),
-    Kind.LENGTHS: DriftKind("Lengths of answers", "largest gap between distributions", 0.2),
-    Kind.STRUCTURED: DriftKind("Structured output", "increase in failure rate", 0.02),
-    Kind.EMBEDDINGS: DriftKind("Embeddings of answers", "cosine distance of means", 0.05),
-    Kind.INPUT_LABELS: DriftKind("Labels of inputs", "Jensen-Shannon distance", 0.15),
-    Kind.INPUT_LENGTHS: DriftKind("Lengths of inputs", "largest gap between distributions", 0.2),
+KINDS: Final[Mapping[AnswerKind, DriftKind]] = {
+    AnswerKind.LABELS: DriftKind("Labels of answers", "Jensen-Shannon distance", 0.15),
+    AnswerKind.LENGTHS: DriftKind("Lengths of answers", "largest gap between distributions", 0.2),
+    AnswerKind.STRUCTURED: DriftKind("Structured output", "increase in failure rate", 0.02),
+    AnswerKind.EMBEDDINGS: DriftKind("Embeddings of answers", "cosine distance of means", 0.05),
+    AnswerKind.INPUT_LABELS: DriftKind("Labels of inputs", "Jensen-Shannon distance", 0.15),
+    AnswerKind.INPUT_LENGTHS: DriftKind(
+        "Lengths of inputs", "largest gap between distributions", 0.2
+    ),
 }
 
 
@@ -62,7 +64,7 @@ class DayVerdict:
         return cls(**{**stored, "verdict": HealthVerdict(stored["verdict"])})
 
 
-def judge(kind: Kind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
+def judge(kind: AnswerKind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
     """Judge a day against `reference`, the recorded days before it, in any order."""
     if day.n < statistics.FIRST:
         return _not_known(day, f"{day.n:,} of {statistics.FIRST} values were posted")
@@ -70,7 +72,7 @@ def judge(kind: Kind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
     if not usable:
         return _not_known(day, "the reference is being recorded")
     of = KINDS[kind]
-    if kind == Kind.EMBEDDINGS and any(len(r.total) != len(day.total) for r in usable):
+    if kind == AnswerKind.EMBEDDINGS and any(len(r.total) != len(day.total) for r in usable):
         return _not_known(day, "the size of the embeddings changed")
     nearest = min((compare(kind, summary, day) for summary in usable), key=lambda c: c.effect)
     is_failed = nearest.effect > of.limit and nearest.p <= _LEVEL
@@ -84,12 +86,12 @@ def judge(kind: Kind, day: Summary, reference: Sequence[Summary]) -> DayVerdict:
     return DayVerdict(verdict, text, day.n, nearest.effect, nearest.p)
 
 
-def compare(kind: Kind, reference: Summary, day: Summary) -> Compared:
-    if kind in (Kind.LABELS, Kind.INPUT_LABELS):
+def compare(kind: AnswerKind, reference: Summary, day: Summary) -> Compared:
+    if kind in (AnswerKind.LABELS, AnswerKind.INPUT_LABELS):
         return statistics.compare_labels(reference.counts, day.counts)
-    if kind in (Kind.LENGTHS, Kind.INPUT_LENGTHS):
+    if kind in (AnswerKind.LENGTHS, AnswerKind.INPUT_LENGTHS):
         return statistics.compare_ordered(reference.counts, day.counts)
-    if kind == Kind.STRUCTURED:
+    if kind == AnswerKind.STRUCTURED:
         return statistics.compare_failures(_failed(reference), _failed(day))
     shape = statistics.compare_ordered(reference.counts, day.counts)
     return Compared(statistics.cosine_distance(reference.total, day.total), shape.p)

@@ -9,11 +9,11 @@ from typing import Any, Final, Self
 from deployments.health.domain.baseline import (
     DAYS,
     KINDS,
+    BaselineComparison,
     BaselineMetric,
-    Comparison,
     History,
+    HourlyTraffic,
     Streak,
-    Traffic,
     compare,
     days_known,
     is_long_enough,
@@ -29,7 +29,7 @@ class MetricState:
     """The state of one metric. `comparison` is None while the metric is not known."""
 
     streak: Streak = field(default_factory=Streak)
-    comparison: Comparison | None = None
+    comparison: BaselineComparison | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -37,7 +37,7 @@ class MetricState:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         last = stored["comparison"]
-        return cls(Streak(**stored["streak"]), Comparison(**last) if last else None)
+        return cls(Streak(**stored["streak"]), BaselineComparison(**last) if last else None)
 
     @property
     def verdict(self) -> HealthVerdict:
@@ -66,7 +66,7 @@ class Checked:
 
 def check(
     states: Mapping[BaselineMetric, MetricState],
-    now: Traffic | None,
+    now: HourlyTraffic | None,
     history: History,
     *,
     is_continued: bool,
@@ -105,12 +105,12 @@ def format_value(metric: BaselineMetric, value: float) -> str:
     return f"{100 * value:.2g}%" if value < 0.1 else f"{100 * value:.0f}%"
 
 
-def format_range(metric: BaselineMetric, comparison: Comparison) -> str:
+def format_range(metric: BaselineMetric, comparison: BaselineComparison) -> str:
     low, high = (format_value(metric, value) for value in (comparison.low, comparison.high))
     return low if low == high else f"{low} to {high}"
 
 
-def _change(metric: BaselineMetric, side: int, comparison: Comparison) -> Change:
+def _change(metric: BaselineMetric, side: int, comparison: BaselineComparison) -> Change:
     value = format_value(metric, comparison.value)
     range_ = format_range(metric, comparison)
     label = KINDS[metric].label

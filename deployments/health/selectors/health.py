@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from deployments.changes.selectors import safeguards
-from deployments.guards.domain.answers.answer_metrics import Kind
+from deployments.guards.domain.answers.answer_metrics import AnswerKind
 from deployments.health.domain import baseline, drift
 from deployments.health.domain.baseline import BaselineMetric
 from deployments.health.domain.drift import DayVerdict
@@ -34,13 +34,13 @@ class MetricView:
 
 @dataclass(frozen=True, slots=True)
 class AnswersView:
-    kind: Kind
+    kind: AnswerKind
     label: str
     day: DayVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class HealthView:
+class HealthSummary:
     """The watch of a deployment as it is shown. `checked_at` is None before the first check. `metrics` and
     `answers` are empty where nothing was judged.
     """
@@ -64,7 +64,7 @@ class HealthView:
         return any(metric.value is not None for metric in self.metrics)
 
 
-def view_of(deployment: Deployment) -> HealthView:
+def view_of(deployment: Deployment) -> HealthSummary:
     rows = DeploymentHealth.objects.select_related("revision").filter(deployment=deployment)
     row = rows.first() or DeploymentHealth(deployment=deployment)
     metrics = [
@@ -74,10 +74,10 @@ def view_of(deployment: Deployment) -> HealthView:
     ]
     answers = [
         AnswersView(kind, drift.KINDS[kind].label, DayVerdict.from_json(row.answers[kind]))
-        for kind in Kind
+        for kind in AnswerKind
         if kind in row.answers
     ]
-    return HealthView(
+    return HealthSummary(
         is_on=row.is_on,
         checked_at=row.checked_at,
         revision_number=row.revision.number if row.revision else None,

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from deployments.health.domain import baseline
-from deployments.health.domain.baseline import Traffic
+from deployments.health.domain.baseline import HourlyTraffic
 from deployments.models import Deployment, Revision
 from fleet.telemetry.selectors import hourly
-from fleet.telemetry.selectors.hourly import WorkloadKey, WorkloadTraffic
+from fleet.telemetry.selectors.hourly import HourlyWorkload, WorkloadTraffic
 
 _HOUR: Final = timedelta(hours=1)
 _HOURS: Final = 24 * baseline.DAYS
@@ -23,18 +23,20 @@ _LEAST_OBSERVED_MS: Final = 1_800_000
 class DeploymentTraffic:
     """The traffic of a deployment now and before. `history` as `baseline.compare` takes it."""
 
-    now: Traffic | None
-    history: Sequence[Traffic | None]
+    now: HourlyTraffic | None
+    history: Sequence[HourlyTraffic | None]
 
 
-def of(deployments: Sequence[Deployment], *, at: datetime) -> dict[int, DeploymentTraffic]:
+def read_traffic(
+    deployments: Sequence[Deployment], *, at: datetime
+) -> dict[int, DeploymentTraffic]:
     """Read the traffic of each deployment in four queries, keyed by the deployment's primary key."""
-    of_deployment: dict[int, list[WorkloadKey]] = {row.pk: [] for row in deployments}
+    of_deployment: dict[int, list[HourlyWorkload]] = {row.pk: [] for row in deployments}
     by_id = {row.pk: row for row in deployments}
     numbers = Revision.objects.filter(deployment__in=by_id).values_list("deployment_id", "number")
     for deployment_id, number in numbers:
         row = by_id[deployment_id]
-        key = WorkloadKey(row.cluster_id, row.namespace, f"{row.name}-r{number}")
+        key = HourlyWorkload(row.cluster_id, row.namespace, f"{row.name}-r{number}")
         of_deployment[deployment_id].append(key)
     ids = hourly.find([key for keys in of_deployment.values() for key in keys])
     start = baseline.history_start(at)
@@ -56,18 +58,18 @@ def of(deployments: Sequence[Deployment], *, at: datetime) -> dict[int, Deployme
     return made
 
 
-def _hour(rows: Iterable[WorkloadTraffic]) -> Traffic | None:
+def _hour(rows: Iterable[WorkloadTraffic]) -> HourlyTraffic | None:
     traffic = _sum(rows)
     is_known = traffic is not None and traffic.observed_ms >= _LEAST_OBSERVED_MS
     return traffic if is_known else None
 
 
-def _sum(rows: Iterable[WorkloadTraffic]) -> Traffic | None:
+def _sum(rows: Iterable[WorkloadTraffic]) -> HourlyTraffic | None:
     """Sum the rows. `seconds` is their maximum, because revisions ran side by side. None without rows."""
     listed = list(rows)
     if not listed:
         return None
-    return Traffic(
+    return HourlyTraffic(
         requests=sum(row.success + row.failure for row in listed),
         failures=sum(row.failure for row in listed),
         duration_us=sum(row.duration_us for row in listed),

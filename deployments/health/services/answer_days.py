@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.guards.domain.answers.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers.answer_metrics import AnswerKind, Summary
 from deployments.health.domain import drift
 from deployments.health.domain.drift import DayVerdict
 from deployments.models import AnswerDay, QualityObservation, Revision
@@ -24,7 +24,7 @@ class JudgedDays:
     """
 
     judged: int
-    verdicts: Mapping[Kind, DayVerdict]
+    verdicts: Mapping[AnswerKind, DayVerdict]
     recorded: tuple[AnswerDay, ...]
 
 
@@ -37,7 +37,7 @@ def judge(revision: Revision, *, since: datetime, judged: int, at: datetime) -> 
         return JudgedDays(judged, {}, ())
     reference = _reference_of(revision)
     recorded: list[AnswerDay] = []
-    verdicts: dict[Kind, DayVerdict] = {}
+    verdicts: dict[AnswerKind, DayVerdict] = {}
     for day in range(judged, complete):
         if day >= drift.REFERENCE_DAYS and day != complete - 1:
             continue
@@ -50,26 +50,26 @@ def judge(revision: Revision, *, since: datetime, judged: int, at: datetime) -> 
     return JudgedDays(complete, verdicts, tuple(recorded))
 
 
-def _reference_of(revision: Revision) -> dict[Kind, dict[int, Summary]]:
-    reference: dict[Kind, dict[int, Summary]] = {}
+def _reference_of(revision: Revision) -> dict[AnswerKind, dict[int, Summary]]:
+    reference: dict[AnswerKind, dict[int, Summary]] = {}
     for row in AnswerDay.objects.filter(revision=revision):
         summary = Summary(row.n, row.counts, tuple(row.total))
-        reference.setdefault(Kind(row.kind), {})[row.day] = summary
+        reference.setdefault(AnswerKind(row.kind), {})[row.day] = summary
     return reference
 
 
-def _posted(revision: Revision, start: datetime) -> dict[Kind, Summary]:
+def _posted(revision: Revision, start: datetime) -> dict[AnswerKind, Summary]:
     rows = QualityObservation.objects.filter(
         revision=revision, at__gte=start, at__lt=start + _DAY
     ).order_by("id")
-    sums: dict[Kind, Summary] = {}
+    sums: dict[AnswerKind, Summary] = {}
     for row in rows.iterator(chunk_size=_CHUNK):
-        kind, summary = Kind(row.kind), Summary(row.n, row.counts, tuple(row.total))
+        kind, summary = AnswerKind(row.kind), Summary(row.n, row.counts, tuple(row.total))
         sums[kind] = drift.merge(sums[kind], summary) if kind in sums else summary
     return sums
 
 
-def _row(revision: Revision, kind: Kind, day: int, summary: Summary) -> AnswerDay:
+def _row(revision: Revision, kind: AnswerKind, day: int, summary: Summary) -> AnswerDay:
     return AnswerDay(
         revision=revision,
         kind=kind,

@@ -21,7 +21,7 @@ KEPT: Final = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HealthCheckOutcome:
     """The result of one check. `probed` is None if golden requests were not sent."""
 
     revision: Revision
@@ -43,7 +43,7 @@ class _Line:
     is_alert: bool = False
 
 
-def record(row: DeploymentHealth, made: Outcome) -> None:
+def record(row: DeploymentHealth, made: HealthCheckOutcome) -> None:
     """Call inside a transaction, once for each check."""
     lines = [*_baseline_lines(made), *_golden_lines(row, made), *_day_lines(row, made)]
     _update(row, made)
@@ -67,7 +67,7 @@ def record(row: DeploymentHealth, made: Outcome) -> None:
     _notify(row, [line.message for line in lines if line.is_alert])
 
 
-def _baseline_lines(made: Outcome) -> Iterator[_Line]:
+def _baseline_lines(made: HealthCheckOutcome) -> Iterator[_Line]:
     for change in made.baseline.changes:
         verdict = HealthVerdict.FAILED if change.is_left else HealthVerdict.OK
         yield _Line(
@@ -75,7 +75,7 @@ def _baseline_lines(made: Outcome) -> Iterator[_Line]:
         )
 
 
-def _golden_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
+def _golden_lines(row: DeploymentHealth, made: HealthCheckOutcome) -> Iterator[_Line]:
     """Yield a line when the verdict changes; what did not answer is neither right nor wrong."""
     probed = made.probed
     if probed is None or probed.verdict == HealthVerdict.NOT_KNOWN:
@@ -87,7 +87,7 @@ def _golden_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
     yield _Line(HealthCheckKind.GOLDEN, probed.verdict, probed.message, is_alert=is_failed)
 
 
-def _day_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
+def _day_lines(row: DeploymentHealth, made: HealthCheckOutcome) -> Iterator[_Line]:
     """Yield a line for each day; people are notified of the first bad one in a row."""
     before = row.answers if row.revision_id == made.revision.pk else {}
     for kind, day in made.days.verdicts.items():
@@ -99,7 +99,7 @@ def _day_lines(row: DeploymentHealth, made: Outcome) -> Iterator[_Line]:
         )
 
 
-def _update(row: DeploymentHealth, made: Outcome) -> None:
+def _update(row: DeploymentHealth, made: HealthCheckOutcome) -> None:
     is_same_revision = row.revision_id == made.revision.pk
     if not is_same_revision:
         row.golden_verdict, row.golden_message = HealthVerdict.NOT_KNOWN, ""

@@ -56,7 +56,7 @@ def _problem(row: GoldenRequest, answer: PodResponse) -> str:
         outputs = output_comparison.read(body)
     except (ValueError, RecursionError, BadOutputs):
         return f"the model returned HTTP {answer.status} with an invalid answer"
-    expected = golden_requests.expected_of(row.expected)
+    expected = golden_requests.read_expected(row.expected)
     allowed = golden_requests.tolerances_of(row.tolerances)
     for difference in output_comparison.compare(expected, outputs, allowed):
         if not difference.is_within:

@@ -18,7 +18,7 @@ from deployments.health.domain.state import Checked, MetricState
 from deployments.health.selectors import traffic
 from deployments.health.selectors.traffic import DeploymentTraffic
 from deployments.health.services import answer_days, outcome, probes
-from deployments.health.services.outcome import Outcome
+from deployments.health.services.outcome import HealthCheckOutcome
 from deployments.models import Deployment, DeploymentHealth, Revision, Rollout
 from deployments.serving.selectors.deployments import OPEN_PHASES
 from portal.core import clock, leases
@@ -54,7 +54,9 @@ def sweep() -> int:
     begin_missing()
     until = clock.now() + _WORK
     rows = list(_due().select_related(*_RELATED)[:BATCH])
-    measured = traffic.of([row.deployment for row in rows], at=clock.now()) if rows else {}
+    measured = (
+        traffic.read_traffic([row.deployment for row in rows], at=clock.now()) if rows else {}
+    )
     checked = 0
     for row in rows:
         if clock.now() > until:
@@ -118,7 +120,7 @@ def _check(row: DeploymentHealth, lease: Lease, measured: DeploymentTraffic) -> 
         return
     since = row.since if row.since and row.revision_id == revision.pk else at
     judged = row.judged_days if row.revision_id == revision.pk else 0
-    made = Outcome(
+    made = HealthCheckOutcome(
         revision=revision,
         since=since,
         baseline=_baseline(row, measured, at),

@@ -37,7 +37,7 @@ class ServersView(APIView):
         return Response(MlflowServerSerializer(rows, many=True).data)
 
 
-class ModelsView(APIView):
+class MlflowModelsView(APIView):
     @extend_schema(
         operation_id="list_mlflow_models",
         tags=TAGS,
@@ -53,7 +53,7 @@ class ModelsView(APIView):
         return Response(MlflowModelsSerializer(page).data)
 
 
-class VersionsView(APIView):
+class MlflowVersionsView(APIView):
     @extend_schema(
         operation_id="list_mlflow_versions",
         tags=TAGS,
@@ -69,6 +69,10 @@ class VersionsView(APIView):
 
 urlpatterns: list[URLPattern] = [
     path("mlflow-servers", ServersView.as_view(), name="mlflow-servers"),
-    path("mlflow-servers/<slug:server>/models", ModelsView.as_view(), name="mlflow-models"),
-    path("mlflow-servers/<slug:server>/versions", VersionsView.as_view(), name="mlflow-versions"),
+    path("mlflow-servers/<slug:server>/models", MlflowModelsView.as_view(), name="mlflow-models"),
+    path(
+        "mlflow-servers/<slug:server>/versions",
+        MlflowVersionsView.as_view(),
+        name="mlflow-versions",
+    ),
 ]

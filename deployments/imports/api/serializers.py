@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from deployments.imports.domain import addresses
-from deployments.imports.domain.mlflow.answers import ModelVersion
+from deployments.imports.domain.mlflow.answers import MlflowVersion
 from deployments.models import Import
 from deployments.registry.api.serializers import DeclarationSerializer
 from deployments.states import ImportKind, ImportState
@@ -99,7 +99,7 @@ class MlflowVersionSerializer(Serializer):
     tags = serializers.DictField(child=serializers.CharField())
     created_at = serializers.DateTimeField(allow_null=True)
 
-    def get_address(self, version: ModelVersion) -> str:
+    def get_address(self, version: MlflowVersion) -> str:
         return f"models:/{version.name}/{version.number}"
 
 

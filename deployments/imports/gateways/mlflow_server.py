@@ -15,9 +15,9 @@ from deployments.imports.domain.errors import SourceRefused
 from deployments.imports.domain.mlflow import answers, locations, servers
 from deployments.imports.domain.mlflow.answers import (
     ArtifactEntry,
-    ModelVersion,
+    MlflowModel,
+    MlflowVersion,
     Page,
-    RegisteredModel,
     Run,
 )
 from deployments.imports.gateways.remote_files import RemoteFiles
@@ -31,7 +31,7 @@ _COPY_SECONDS: Final = 90
 _MAX_DEPTH: Final = 20
 
 
-def configured() -> dict[str, str]:
+def list_servers() -> dict[str, str]:
     """Return the addresses by name, without a slash at the end."""
     return {name: url.rstrip("/") for name, url in settings.SLIPWAY_IMPORT_MLFLOW.items()}
 
@@ -39,7 +39,7 @@ def configured() -> dict[str, str]:
 class MlflowServer:
     def __init__(self, name: str, *, read_seconds: float = _COPY_SECONDS) -> None:
         """Open a configured server by its name. Raises SourceRefused for a name that is not configured."""
-        known = configured()
+        known = list_servers()
         self.name = servers.choose(known, name)
         self.address = known[self.name]
         self.files = RemoteFiles(
@@ -54,14 +54,14 @@ class MlflowServer:
     def close(self) -> None:
         self.files.close()
 
-    def search_models(self, text: str, *, page: str, count: int) -> Page[RegisteredModel]:
+    def search_models(self, text: str, *, page: str, count: int) -> Page[MlflowModel]:
         """Return models whose name contains the text."""
         query = {"max_results": str(count), "order_by": "name ASC", "page_token": page}
         if text:
             query["filter"] = f"name ILIKE {_quoted(f'%{text}%')}"
         return answers.registered_models(self._get("registered-models/search", query, "such page"))
 
-    def list_versions(self, name: str, *, page: str, count: int) -> Page[ModelVersion]:
+    def list_versions(self, name: str, *, page: str, count: int) -> Page[MlflowVersion]:
         """List the versions of a model, newest first. Their aliases are read from the model, because lists of
         versions leave them out.
         """
@@ -75,7 +75,7 @@ class MlflowServer:
         answer = self._get("model-versions/search", query, "such page")
         return answers.model_versions(answer, aliases=answers.aliases_of(model))
 
-    def find_version(self, name: str, *, number: str, alias: str) -> ModelVersion:
+    def find_version(self, name: str, *, number: str, alias: str) -> MlflowVersion:
         what = f"{name}@{alias}" if alias else f"{name}/{number}"
         if alias:
             query = {"name": name, "alias": alias}
@@ -83,7 +83,7 @@ class MlflowServer:
         query = {"name": name, "version": number}
         return answers.model_version(self._get("model-versions/get", query, what))
 
-    def artifact_uri(self, version: ModelVersion) -> str:
+    def artifact_uri(self, version: MlflowVersion) -> str:
         query = {"name": version.name, "version": version.number}
         what = f"{version.name}/{version.number}"
         return answers.artifact_uri(self._get("model-versions/get-download-uri", query, what))

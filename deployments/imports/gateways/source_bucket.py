@@ -19,7 +19,7 @@ from deployments.registry.gateways.object_store import (
     StoredPart,
     StoreRefused,
 )
-from deployments.registry.gateways.object_store_errors import translated
+from deployments.registry.gateways.object_store_errors import translate_errors
 
 # What S3 returns for an object of a bucket that keeps no versions.
 _NO_VERSION: Final = "null"
@@ -75,7 +75,7 @@ class SourceBucket:
     def read(self, file: SourceFile) -> bytes:
         """Return the listed bytes; small files only. Raises SourceChanged if they are gone."""
         which = {"VersionId": file.version_id} if file.version_id else {}
-        with self._reading(file.locator), translated(file.locator):
+        with self._reading(file.locator), translate_errors(file.locator):
             response = self._client.get_object(Bucket=self.bucket, Key=file.locator, **which)
             body: bytes = response["Body"].read(file.size_bytes + 1)
         if len(body) != file.size_bytes:
@@ -127,7 +127,7 @@ class SourceBucket:
             Bucket=self.bucket, Prefix=prefix, PaginationConfig={"PageSize": _PAGE}
         )
         keys: list[str] = []
-        with self._reading(prefix), translated(prefix):
+        with self._reading(prefix), translate_errors(prefix):
             for page in pages:
                 rows = page.get("Contents", [])
                 keys += [str(row["Key"]) for row in rows if not str(row["Key"]).endswith("/")]
@@ -137,7 +137,7 @@ class SourceBucket:
 
     def _head(self, key: str, *, path: str, version_id: str = "") -> SourceFile:
         which = {"VersionId": version_id} if version_id else {}
-        with self._reading(key), translated(key):
+        with self._reading(key), translate_errors(key):
             response = self._client.head_object(Bucket=self.bucket, Key=key, **which)
         version = str(response.get("VersionId", ""))
         return SourceFile(
@@ -169,7 +169,7 @@ class SourceBucket:
     @contextmanager
     def _copying(self, source: SourceObject) -> Iterator[None]:
         try:
-            with translated(source.key):
+            with translate_errors(source.key):
                 yield
         except ObjectMissing as error:
             raise SourceChanged(

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Final, TypeVar
 
 from deployments.imports.domain.errors import SourceRefused, SourceUnavailable
-from deployments.imports.domain.mlflow.answers import ModelVersion, Page, RegisteredModel
+from deployments.imports.domain.mlflow.answers import MlflowModel, MlflowVersion, Page
 from deployments.imports.gateways import mlflow_server
 from deployments.imports.gateways.mlflow_server import MlflowServer
 from portal.accounts import policy
@@ -28,12 +28,10 @@ T = TypeVar("T")
 
 def list_servers(*, actor: User) -> dict[str, str]:
     """Return the addresses of the servers by name. Empty for a person who may upload nowhere."""
-    return mlflow_server.configured() if _may_import(actor) else {}
+    return mlflow_server.list_servers() if _may_import(actor) else {}
 
 
-def search_models(
-    *, actor: User, server: str, text: str = "", page: str = ""
-) -> Page[RegisteredModel]:
+def search_models(*, actor: User, server: str, text: str = "", page: str = "") -> Page[MlflowModel]:
     """Search the registered models of a server. Raises Forbidden, NotFound for the server, Invalid for a text
     or page that MLflow refuses, and Unavailable with what to do.
     """
@@ -46,7 +44,7 @@ def search_models(
     )
 
 
-def list_versions(*, actor: User, server: str, model: str, page: str = "") -> Page[ModelVersion]:
+def list_versions(*, actor: User, server: str, model: str, page: str = "") -> Page[MlflowVersion]:
     """List the versions of a model, newest first. Raises as `search_models`; NotFound also for the model."""
     return _read(
         actor,
@@ -62,7 +60,7 @@ def _read(actor: User, server: str, read: Callable[[MlflowServer], T]) -> T:
         raise Forbidden(
             "Only members and leads of a team import models. Ask a team lead for access."
         )
-    if server not in mlflow_server.configured():
+    if server not in mlflow_server.list_servers():
         raise NotFound(f"There is no MLflow server {server[:40]} here.")
     mlflow = MlflowServer(server, read_seconds=_READ_SECONDS)
     try:

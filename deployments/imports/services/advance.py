@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 
 from deployments.imports.domain.errors import SourceChanged, SourceRefused, SourceUnavailable
 from deployments.imports.services import listing, sources, transitions
-from deployments.imports.services.progress import LEASE_SECONDS, PassOver, Progress, Stopped
+from deployments.imports.services.progress import LEASE_SECONDS, ImportProgress, PassOver, Stopped
 from deployments.models import ArtifactFile, Import, ModelVersion
 from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactError
@@ -56,7 +56,7 @@ def advance(import_id: int) -> None:
     if lease is None:
         return
     job = Import.objects.select_related("version__model__team").get(pk=import_id)
-    progress = Progress(job, lease)
+    progress = ImportProgress(job, lease)
     try:
         with _FailOnUnexpected(job, progress):
             _run(job, progress)
@@ -78,7 +78,7 @@ class _FailOnUnexpected:
     for ever.
     """
 
-    def __init__(self, job: Import, progress: Progress) -> None:
+    def __init__(self, job: Import, progress: ImportProgress) -> None:
         self._job, self._progress = job, progress
 
     def __enter__(self) -> None:
@@ -99,7 +99,7 @@ class _FailOnUnexpected:
         return True
 
 
-def _run(job: Import, progress: Progress) -> None:
+def _run(job: Import, progress: ImportProgress) -> None:
     if job.state in (ImportState.CANCELED, ImportState.DONE):
         leases.release(Import, progress.lease, next_check_at=None)
         return
@@ -126,7 +126,7 @@ def _run(job: Import, progress: Progress) -> None:
     _follow_version(job)
 
 
-def _copy(job: Import, source: sources.Source, progress: Progress) -> None:
+def _copy(job: Import, source: sources.ImportSource, progress: ImportProgress) -> None:
     files = list(job.version.files.select_related("origin"))
     stored = sum(file.size_bytes for file in files if file.s3_version_id)
     for file in files:

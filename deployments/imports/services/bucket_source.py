@@ -12,7 +12,7 @@ from deployments.imports.domain.addresses import BucketAddress, parse
 from deployments.imports.domain.errors import SourceRefused
 from deployments.imports.domain.listing import Listing, SourceFile
 from deployments.imports.gateways.source_bucket import SourceBucket, SourceObject
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, Import, ImportedFile
 from deployments.registry.domain.artifacts import files as artifact_files
 from deployments.registry.services import file_uploads
@@ -45,7 +45,7 @@ class BucketSource:
         self._bucket = SourceBucket(address.bucket)
 
     @classmethod
-    def of(cls, job: Import) -> BucketSource:
+    def from_import(cls, job: Import) -> BucketSource:
         place = parse(job.address).place
         if not isinstance(place, BucketAddress):
             raise SourceRefused("The address does not name a bucket.")
@@ -75,7 +75,7 @@ class BucketSource:
     def part_bytes(self, size_bytes: int) -> int:
         return COPY_PART_BYTES
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         source = SourceObject(
             self._address.bucket, origin.locator, origin.version_id, origin.etag, file.size_bytes
         )
@@ -87,14 +87,18 @@ class BucketSource:
     def close(self) -> None:
         """Do nothing: no connection is open."""
 
-    def _copy_whole(self, file: ArtifactFile, source: SourceObject, progress: Progress) -> None:
+    def _copy_whole(
+        self, file: ArtifactFile, source: SourceObject, progress: ImportProgress
+    ) -> None:
         # Copied already where the worker died before it could record it.
         if not file_uploads.record_if_stored(file):
             self._bucket.copy(source, file.key)
             file_uploads.record_if_stored(file)
         progress.add(file.size_bytes)
 
-    def _copy_parts(self, file: ArtifactFile, source: SourceObject, progress: Progress) -> None:
+    def _copy_parts(
+        self, file: ArtifactFile, source: SourceObject, progress: ImportProgress
+    ) -> None:
         file_uploads.open_upload(file, with_part_checksums=False)
         state = file_uploads.parts_state(file)
         missing = state.missing

@@ -13,7 +13,7 @@ from deployments.imports.domain.errors import SourceRefused
 from deployments.imports.domain.listing import Listing, SourceFile
 from deployments.imports.gateways.remote_files import RemoteFiles
 from deployments.imports.services import streamed_files
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, Import, ImportedFile
 from deployments.registry.domain.artifacts import files as artifact_files
 
@@ -42,7 +42,7 @@ class HubSource:
         )
 
     @classmethod
-    def of(cls, job: Import) -> HubSource:
+    def from_import(cls, job: Import) -> HubSource:
         place = parse(job.address).place
         if not isinstance(place, HubRepository):
             raise SourceRefused("The address does not name a repository.")
@@ -66,7 +66,7 @@ class HubSource:
     def part_bytes(self, size_bytes: int) -> int:
         return streamed_files.part_bytes(size_bytes)
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         url = hub.file_url(self._hub, self._place.repository, self._commit, origin.locator)
         streamed_files.copy(
             file, origin, lambda start: self._remote.open(url, start=start), progress

@@ -79,7 +79,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: ImportDraft) -
         upload_prefix=object_keys.upload_prefix(team=team.slug, model=model_name, token=token),
         metadata=metadata,
         readme=upload.readme,
-        declared=upload_validation.declared_of(upload),
+        declared=upload_validation.read_declared(upload),
         created_by=actor,
     )
     with transaction.atomic():
@@ -133,10 +133,10 @@ def _validate(
         address = addresses.parse(
             draft.address,
             hub_url=settings.SLIPWAY_IMPORT_HUGGINGFACE,
-            mlflow_servers=mlflow_server.configured(),
+            mlflow_servers=mlflow_server.list_servers(),
         )
         server = _require_allowed(address, team, draft.server)
-        upload_validation.declared_of(UploadDraft(files=[], declared=draft.declared))
+        upload_validation.read_declared(UploadDraft(files=[], declared=draft.declared))
     except Rejected as error:
         problems |= error.fields
     except SourceRefused as error:

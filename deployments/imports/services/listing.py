@@ -9,7 +9,7 @@ from django.db import transaction
 
 from deployments.imports.domain.listing import Listing
 from deployments.imports.services.progress import Stopped
-from deployments.imports.services.sources import Source
+from deployments.imports.services.sources import ImportSource
 from deployments.models import ArtifactFile, Import, ImportedFile, ModelVersion
 from deployments.registry.domain.artifacts import files as artifact_files
 from deployments.registry.domain.metadata import version_metadata
@@ -20,7 +20,7 @@ from portal.accounts.models import Team
 from portal.core.leases import Lease
 
 
-def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
+def record(job: Import, lease: Lease, source: ImportSource, listing: Listing) -> None:
     """Store the listing with the version. Raises Invalid for files that cannot be a version, Conflict if the
     team's storage is full.
     """
@@ -41,7 +41,7 @@ def record(job: Import, lease: Lease, source: Source, listing: Listing) -> None:
         version.filename = artifact_files.display_name([file.path for file in draft.files])
         version.declared_size_bytes = draft.size_bytes
         version.metadata, version.readme = draft_metadata, draft.readme
-        version.declared = upload_validation.declared_of(draft)
+        version.declared = upload_validation.read_declared(draft)
         version.save(
             update_fields=["filename", "declared_size_bytes", "metadata", "readme", "declared"]
         )
@@ -69,7 +69,7 @@ def _merged(of_source: Mapping[str, Any], entered: Mapping[str, Any]) -> dict[st
     return merged
 
 
-def _write_files(version: ModelVersion, source: Source, listing: Listing) -> None:
+def _write_files(version: ModelVersion, source: ImportSource, listing: Listing) -> None:
     rows = ArtifactFile.objects.bulk_create(
         ArtifactFile(
             version=version,

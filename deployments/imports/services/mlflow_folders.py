@@ -13,11 +13,11 @@ from deployments.imports.domain.mlflow.model_folder import ModelFile
 from deployments.imports.gateways.mlflow_server import MlflowServer
 from deployments.imports.services import streamed_files
 from deployments.imports.services.bucket_source import BucketSource
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, ImportedFile
 from deployments.registry.domain.artifacts import files as artifact_files
 from portal.core import documents
-from portal.core.documents import Bounds, Unreadable
+from portal.core.documents import Bounds, UnreadableDocument
 
 _BOUNDS: Final = Bounds(
     most_bytes=model_folder.MAX_BYTES,
@@ -28,16 +28,16 @@ _BOUNDS: Final = Bounds(
 )
 
 
-class ModelFolder(Protocol):
+class MlflowFolder(Protocol):
     """The folder of a model version. Paths of its files are relative to it."""
 
     def list_files(self, keep_alive: Callable[[], None]) -> list[SourceFile]: ...
     def read(self, file: SourceFile) -> bytes: ...
     def part_bytes(self, size_bytes: int) -> int: ...
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None: ...
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None: ...
 
 
-def open_folder(server: MlflowServer, uri: str, *, team: str) -> ModelFolder:
+def open_folder(server: MlflowServer, uri: str, *, team: str) -> MlflowFolder:
     """Open the folder of a model version. Raises SourceRefused for a place that is not read, and for a bucket
     that the team may not import from.
     """
@@ -70,7 +70,7 @@ class FolderOnServer:
     def part_bytes(self, size_bytes: int) -> int:
         return streamed_files.part_bytes(size_bytes)
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         url = self._url(origin.locator)
         streamed_files.copy(
             file, origin, lambda start: self._server.files.open(url, start=start), progress
@@ -97,7 +97,7 @@ class FolderInBucket:
     def part_bytes(self, size_bytes: int) -> int:
         return self._source.part_bytes(size_bytes)
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         self._source.copy(file, origin, progress)
 
 
@@ -105,5 +105,5 @@ def read_model_file(content: bytes) -> ModelFile:
     """Return the file MLmodel. Raises SourceRefused."""
     try:
         return model_folder.parse(documents.read_yaml(content, _BOUNDS))
-    except Unreadable as error:
+    except UnreadableDocument as error:
         raise SourceRefused(f"The file {model_folder.FILE} cannot be read: {error}") from error

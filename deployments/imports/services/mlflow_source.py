@@ -13,13 +13,13 @@ from deployments.imports.domain.addresses import RegisteredModel, parse
 from deployments.imports.domain.errors import SourceRefused
 from deployments.imports.domain.listing import Listing, SourceFile
 from deployments.imports.domain.mlflow import metadata, model_folder, servers
-from deployments.imports.domain.mlflow.answers import ModelVersion
+from deployments.imports.domain.mlflow.answers import MlflowVersion
 from deployments.imports.domain.mlflow.model_folder import ModelFile
 from deployments.imports.gateways import mlflow_server
 from deployments.imports.gateways.mlflow_server import MlflowServer
 from deployments.imports.services import mlflow_folders
-from deployments.imports.services.mlflow_folders import ModelFolder
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.mlflow_folders import MlflowFolder
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, Import, ImportedFile
 
 _MAX_README: Final = 100_000
@@ -30,7 +30,7 @@ def choose_server(place: RegisteredModel, name: str) -> str:
     """Return the server to import from. Raises SourceRefused."""
     if name and place.server and name != place.server:
         raise SourceRefused(f"The address is one of MLflow server {place.server}, not of {name}.")
-    return servers.choose(mlflow_server.configured(), place.server or name)
+    return servers.choose(mlflow_server.list_servers(), place.server or name)
 
 
 class MlflowSource:
@@ -51,7 +51,7 @@ class MlflowSource:
         self._folder = self._open_folder(uri) if uri else None
 
     @classmethod
-    def of(cls, job: Import) -> MlflowSource:
+    def from_import(cls, job: Import) -> MlflowSource:
         place = parse(job.address).place
         if not isinstance(place, RegisteredModel):
             raise SourceRefused("The address does not name a version of a registered model.")
@@ -81,22 +81,22 @@ class MlflowSource:
     def part_bytes(self, size_bytes: int) -> int:
         return self._listed_folder.part_bytes(size_bytes)
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         self._listed_folder.copy(file, origin, progress)
 
     def close(self) -> None:
         self._server.close()
 
     @property
-    def _listed_folder(self) -> ModelFolder:
+    def _listed_folder(self) -> MlflowFolder:
         if self._folder is None:
             raise SourceRefused("The model has not been listed. Resume the import.")
         return self._folder
 
-    def _open_folder(self, uri: str) -> ModelFolder:
+    def _open_folder(self, uri: str) -> MlflowFolder:
         return mlflow_folders.open_folder(self._server, uri, team=self._team)
 
-    def _find_version(self) -> ModelVersion:
+    def _find_version(self) -> MlflowVersion:
         """Find the version. The one that an alias named at the first listing stays the one."""
         number = self._pin or self._place.number
         alias = "" if number else self._place.alias
@@ -109,7 +109,7 @@ class MlflowSource:
         return version
 
 
-def _read_model_file(folder: ModelFolder, files: Mapping[str, SourceFile]) -> ModelFile:
+def _read_model_file(folder: MlflowFolder, files: Mapping[str, SourceFile]) -> ModelFile:
     file = files.get(model_folder.FILE)
     if file is None:
         raise SourceRefused(

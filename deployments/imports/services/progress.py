@@ -27,7 +27,7 @@ class PassOver(Exception):
     """The time of this pass is used up."""
 
 
-class Progress:
+class ImportProgress:
     def __init__(self, job: Import, lease: Lease) -> None:
         self.lease = lease
         self._job = job

@@ -13,33 +13,33 @@ from deployments.imports.gateways import mlflow_server
 from deployments.imports.services.bucket_source import BucketSource
 from deployments.imports.services.hub_source import HubSource
 from deployments.imports.services.mlflow_source import MlflowSource
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.imports.services.url_source import UrlSource
 from deployments.models import ArtifactFile, Import, ImportedFile
 from deployments.states import ImportKind
 
 
-class Source(Protocol):
+class ImportSource(Protocol):
     """A source of files. Its methods raise SourceError. `copy` can be repeated: what is stored already is not
     copied again.
     """
 
     def list_files(self, keep_alive: Callable[[], None]) -> Listing: ...
     def part_bytes(self, size_bytes: int) -> int: ...
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None: ...
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None: ...
     def close(self) -> None: ...
 
 
-def open_source(job: Import) -> Source:
+def open_source(job: Import) -> ImportSource:
     match ImportKind(job.kind):
         case ImportKind.S3:
-            return BucketSource.of(job)
+            return BucketSource.from_import(job)
         case ImportKind.URL:
-            return UrlSource.of(job)
+            return UrlSource.from_import(job)
         case ImportKind.HUGGING_FACE:
-            return HubSource.of(job)
+            return HubSource.from_import(job)
         case ImportKind.MLFLOW:
-            return MlflowSource.of(job)
+            return MlflowSource.from_import(job)
 
 
 def describe_available(team: str) -> list[tuple[str, str]]:
@@ -52,6 +52,6 @@ def describe_available(team: str) -> list[tuple[str, str]]:
     return [
         ("Bucket", buckets or off),
         ("Address", "any public HTTPS address, also pre-signed ones"),
-        ("MLflow", ", ".join(mlflow_server.configured()) or off),
+        ("MLflow", ", ".join(mlflow_server.list_servers()) or off),
         ("Hugging Face", hub or off),
     ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from deployments.imports.domain.errors import SourceChanged, SourceUnavailable
 from deployments.imports.gateways.remote_files import RemoteFile
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, ImportedFile
 from deployments.registry.gateways import object_store
 from deployments.registry.services import file_uploads
@@ -30,7 +30,9 @@ def part_bytes(size_bytes: int) -> int:
     return max(_PART_BYTES, -(-needed // MIB) * MIB)
 
 
-def copy(file: ArtifactFile, origin: ImportedFile, open_from: Open, progress: Progress) -> None:
+def copy(
+    file: ArtifactFile, origin: ImportedFile, open_from: Open, progress: ImportProgress
+) -> None:
     """Copy the missing parts of a file into the store. `open_from` opens the body at a byte. Raises
     SourceChanged if the file is not the listed one.
     """
@@ -47,7 +49,7 @@ def _copy_parts(
     file: ArtifactFile,
     origin: ImportedFile,
     open_from: Open,
-    progress: Progress,
+    progress: ImportProgress,
     state: PartsState,
     missing: list[int],
 ) -> None:
@@ -77,7 +79,7 @@ def _require_listed(file: ArtifactFile, origin: ImportedFile, remote: RemoteFile
 class _Reader:
     """A reader that returns exact counts of bytes from chunks of any size."""
 
-    def __init__(self, remote: RemoteFile, file: ArtifactFile, progress: Progress) -> None:
+    def __init__(self, remote: RemoteFile, file: ArtifactFile, progress: ImportProgress) -> None:
         self._chunks: Iterator[bytes] = remote.chunks()
         self._left = b""
         self._path = file.path

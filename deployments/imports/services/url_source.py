@@ -11,7 +11,7 @@ from deployments.imports.domain.errors import SourceRefused
 from deployments.imports.domain.listing import Listing, SourceFile
 from deployments.imports.gateways.remote_files import RemoteFiles
 from deployments.imports.services import streamed_files
-from deployments.imports.services.progress import Progress
+from deployments.imports.services.progress import ImportProgress
 from deployments.models import ArtifactFile, Import, ImportedFile
 from portal.notifications import vault
 
@@ -22,7 +22,7 @@ class UrlSource:
         self._remote = RemoteFiles(private_hosts=settings.SLIPWAY_IMPORT_PRIVATE_HOSTS)
 
     @classmethod
-    def of(cls, job: Import) -> UrlSource:
+    def from_import(cls, job: Import) -> UrlSource:
         try:
             url = vault.unseal(job.sealed_url)
         except vault.Unreadable as error:
@@ -46,7 +46,7 @@ class UrlSource:
     def part_bytes(self, size_bytes: int) -> int:
         return streamed_files.part_bytes(size_bytes)
 
-    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: Progress) -> None:
+    def copy(self, file: ArtifactFile, origin: ImportedFile, progress: ImportProgress) -> None:
         streamed_files.copy(
             file, origin, lambda start: self._remote.open(self._url, start=start), progress
         )

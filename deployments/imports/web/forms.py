@@ -42,6 +42,6 @@ class ImportForm(UploadForm):
             "address": self.cleaned_data["address"],
             "server": self.cleaned_data.get("server", ""),
             "metadata": self.metadata(),
-            "declared": self.declared() if self.declares() else {},
+            "declared": self.get_arguments() if self.declares() else {},
             "readme": self.cleaned_data["readme"],
         }

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from deployments.approvals.api.serializers import StopReasonSerializer
-from deployments.changes.api.drafts import created, draft_of
+from deployments.changes.api.drafts import draft_of, respond_created
 from deployments.changes.api.serializers import (
     ChangeSerializer,
     DraftSerializer,
@@ -75,7 +75,7 @@ class DeploymentsView(IdempotentMixin, GenericAPIView[Any]):
         body = read_body(NewDeploymentSerializer, request)
         actor = actor_of(request)
         change = requests.request_deploy(actor=actor, draft=draft_of(body), comment=body["comment"])
-        return created(actor, change)
+        return respond_created(actor, change)
 
 
 class PreflightView(APIView):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from deployments.delivery.domain.reconcile import Desired, Observed
+from deployments.delivery.domain.reconcile import Desired, ObservedDeployment
 from deployments.delivery.services.observe import observe
 from deployments.delivery.services.reconcile_state import ReconcileState
 from deployments.models import BatchJob, Deployment, LoadTestRun, Pipeline
@@ -96,7 +96,7 @@ def _effects_on(cluster_id: int) -> Iterator[Effects]:
             yield _effects_of(row, *state.compare())
 
 
-def _effects_of(row: Deployment, desired: Desired, observed: Observed) -> Effects:
+def _effects_of(row: Deployment, desired: Desired, observed: ObservedDeployment) -> Effects:
     created, changed, deleted = [], [], []
     for number, digest in sorted(desired.digests.items()):
         if number not in observed.digests:

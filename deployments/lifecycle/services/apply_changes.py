@@ -171,5 +171,5 @@ def _start_rollout(change: ChangeRequest) -> None:
     )
     message = f"r{change.revision.number} replaces r{deployment.stable_revision.number}"
     timeline.note_rollout(rollout=rollout, kind="started", message=message, actor=SYSTEM)
-    rollout_notifications.started(rollout, message=message)
+    rollout_notifications.notify_start(rollout, message=message)
     wake("deployments.advance_rollout", rollout.pk)

@@ -47,7 +47,7 @@ def name_of(version_id: int, attempt: str) -> str:
     return f"load-test-{version_id}-{attempt}"
 
 
-def shared(context: ManifestContext) -> list[Manifest]:
+def build_shared(context: ManifestContext) -> list[Manifest]:
     """Return the objects that the pods need in the namespace of the team, without Secret and quota."""
     return [
         namespace.namespace(context),
@@ -115,7 +115,7 @@ def _pod(
         "restartPolicy": "Never",
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": 5,
-        **pod_template.sealed(served.spec),
+        **pod_template.restrict_pod(served.spec),
         **_placement(choice),
         "initContainers": download.containers(context, served),
         "containers": [container],

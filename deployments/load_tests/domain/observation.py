@@ -71,12 +71,12 @@ def outcome_of(
     return _creation(events)
 
 
-def gone(last: str) -> LoadTest:
+def report_gone(last: str) -> LoadTest:
     """Return the result of a test whose Job somebody removed."""
     return _not_tried(f"its Job was removed before it ended ({last or 'no reason given'})")
 
 
-def refused(message: str) -> LoadTest:
+def report_refused(message: str) -> LoadTest:
     return _not_tried(f"the cluster refuses it: {_short(message)}")
 
 

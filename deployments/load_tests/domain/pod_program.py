@@ -52,7 +52,7 @@ PARAMETERS = {
 pause = time.sleep  # noqa: TID251  in the pod, where no worker waits for it
 
 
-class Ended(Exception):
+class LoadTestEnded(Exception):
     """The test is over with this outcome and detail."""
 
     def __init__(self, outcome: str, detail: str) -> None:
@@ -60,7 +60,7 @@ class Ended(Exception):
         self.outcome, self.detail = outcome, detail
 
 
-class Trial:
+class LoadTrial:
     def __init__(self, command: list[str], plan: Json, folder: Path) -> None:
         self.plan, self.folder, self.log = plan, folder, folder / "log"
         self.deadline = time.monotonic() + plan["seconds"]
@@ -80,7 +80,7 @@ class Trial:
         try:
             self.wait_until_loaded()
             self.answer()
-        except Ended as end:
+        except LoadTestEnded as end:
             return {"outcome": end.outcome, "detail": end.detail[-DETAIL_LENGTH:], **self.measured}
         except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
             detail = f"the program of the load test failed: {type(error).__name__}: {error}"
@@ -114,7 +114,7 @@ class Trial:
                 self.answer_sample()
                 return
             error = error_of(content)
-        raise Ended("not_answered" if self.plan["requests"] else "no_request", error)
+        raise LoadTestEnded("not_answered" if self.plan["requests"] else "no_request", error)
 
     def answer_sample(self) -> None:
         """Collect the answers to rows whose scores are known, for the portal to compare."""
@@ -122,7 +122,7 @@ class Trial:
         for batch in self.plan.get("sample", ()):
             _, status, content, length = self.infer(*request_of(batch))
             if status != 200:
-                raise Ended("not_answered", error_of(content))
+                raise LoadTestEnded("not_answered", error_of(content))
             answers += content[length:]
         self.measured["sample_answers"] = base64.b64encode(answers).decode()
 
@@ -138,7 +138,9 @@ class Trial:
         except (OSError, http.client.HTTPException):
             pause(1)
             self.check("answer", "crashed")
-            raise Ended("crashed", "Triton closed the connection: " + self.cause()) from None
+            raise LoadTestEnded(
+                "crashed", "Triton closed the connection: " + self.cause()
+            ) from None
         return time.monotonic() - started, status, content, length
 
     def request(
@@ -158,12 +160,14 @@ class Trial:
         """Raise Ended where Triton has ended, or the time is over."""
         code = self.server.poll()
         if code == -signal.SIGKILL:
-            raise Ended("too_large", "it was killed, most likely for more memory than its limit")
+            raise LoadTestEnded(
+                "too_large", "it was killed, most likely for more memory than its limit"
+            )
         if code is not None:
             by_signal = code < 0 and f"Triton was ended by {signal.Signals(-code).name}"
-            raise Ended(outcome, by_signal or self.cause())
+            raise LoadTestEnded(outcome, by_signal or self.cause())
         if time.monotonic() > self.deadline:
-            raise Ended("late", f"it did not {phase} within {self.plan['seconds']} seconds")
+            raise LoadTestEnded("late", f"it did not {phase} within {self.plan['seconds']} seconds")
 
     def cause(self) -> str:
         lines = self.log.read_bytes()[-LOG_BYTES:].decode(errors="replace").splitlines()
@@ -273,7 +277,7 @@ def write(path: str, result: Json) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         plan = json.loads(os.environ["SLIPWAY_LOAD_TEST"])
-        trial = Trial(sys.argv[2:], plan, Path(name))
+        trial = LoadTrial(sys.argv[2:], plan, Path(name))
         result = trial.run()
         trial.server.kill()
         trial.server.wait()

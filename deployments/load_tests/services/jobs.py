@@ -66,7 +66,7 @@ class Jobs:
         try:
             step = _advance(run)
         except (NotOwned, Refused, ObjectInvalid) as error:
-            step = observation.refused(error.message)
+            step = observation.report_refused(error.message)
         except ClusterError as error:
             logger.warning("load test of version %s: %s", run.version_id, error.message)
             step = f"the cluster does not answer: {error.message}"
@@ -105,7 +105,7 @@ def _advance(run: LoadTestRun) -> LoadTest | str:
     if made is None:
         at = clock.now()
         if run.applied_at is not None and at - run.applied_at > _MAY_BE_UNMADE:
-            return observation.gone(run.detail)
+            return observation.report_gone(run.detail)
         if run.applied_at is None:
             LoadTestRun.objects.filter(pk=run.pk).update(applied_at=at)
         _apply(run)
@@ -202,8 +202,8 @@ def _served(version: ModelVersion, choice: PodChoice) -> ServedRevision:
 
 def _shared(context: ManifestContext, quota_gpus: int) -> list[Manifest]:
     """Return the shared objects as deliveries write them. The owner is the same, so nothing is taken away."""
-    first, *others = job.shared(context)
-    added = resource_limits.of_namespace(context, quota_gpus=quota_gpus)
+    first, *others = job.build_shared(context)
+    added = resource_limits.limit_namespace(context, quota_gpus=quota_gpus)
     if context.is_local_cluster:
         key_id, key = settings.SLIPWAY_LOCAL_S3_KEYS
         added.append(namespace.s3_secret(context, access_key_id=key_id, secret_access_key=key))

@@ -24,9 +24,12 @@ _SAMPLE_LIMIT: Final = 10_000
 
 def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     network = served.spec.network
-    manifests = [disruption_budget(context, served), policies.of_workload(context, served)]
+    manifests = [
+        disruption_budget(context, served),
+        policies.build_workload_policy(context, served),
+    ]
     if served.spec.llm is not None and served.spec.llm.prefix_routing:
-        manifests.append(policies.of_endpoint_picker(context, served))
+        manifests.append(policies.build_endpoint_picker_policy(context, served))
     manifests += pod_placement.objects_of(context, served)
     if pod_placement.parts_of(context, served).pulls_images:
         manifests.append(image_pull.daemon_set(context, served))

@@ -43,7 +43,7 @@ _KNATIVE_REVISION: Final = "-predictor-00001"
 
 
 @dataclass(frozen=True, slots=True)
-class Backend:
+class RouteBackend:
     """A revision behind the route. `weight` is the percent of requests sent to it, `mirror` the percent
     copied to it; `api` names the paths that the route carries.
     """
@@ -72,9 +72,9 @@ class Backend:
 
 def backend_for(
     number: int, spec: ServingSpec, weight: int, *, model: str, mirror: int = 0
-) -> Backend:
+) -> RouteBackend:
     """Return the backend of a revision. `model` is the name of the revision's own model."""
-    return Backend(
+    return RouteBackend(
         number=number,
         engine=spec.engine,
         weight=weight,
@@ -103,7 +103,7 @@ def path_prefix(context: ManifestContext) -> str:
     return f"/{context.namespace}/{context.deployment}"
 
 
-def http_route(context: ManifestContext, backends: Sequence[Backend]) -> Manifest:
+def http_route(context: ManifestContext, backends: Sequence[RouteBackend]) -> Manifest:
     """Return the route. Weights are the approved percentages. A revision without weight is left out: the route
     never names a Service that may not exist. One rule for each path; all other paths answer 404. The first
     backend, the stable revision, decides whether the team's address leads here too.
@@ -140,7 +140,7 @@ def grpc_header(context: ManifestContext) -> str:
 
 
 def _grpc_rule(
-    context: ManifestContext, serving: Sequence[Backend], mirrored: Sequence[Backend]
+    context: ManifestContext, serving: Sequence[RouteBackend], mirrored: Sequence[RouteBackend]
 ) -> dict[str, Any]:
     header = {"type": "Exact", "name": GRPC_HEADER, "value": grpc_header(context)}
     filters = [_mirror_filter(context, backend, _GRPC_PORT) for backend in mirrored]
@@ -166,7 +166,7 @@ def _grpc_rule(
 def _rewritten(
     context: ManifestContext,
     path: ServerPath,
-    mirrored: Sequence[Backend],
+    mirrored: Sequence[RouteBackend],
     models: Sequence[str],
 ) -> dict[str, Any]:
     kind, change = "Exact", {"type": "ReplaceFullPath", "replaceFullPath": path.value}
@@ -186,7 +186,7 @@ def _rewritten(
     }
 
 
-def weights_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
+def weights_of(context: ManifestContext, backends: Sequence[RouteBackend]) -> dict[str, int]:
     """Return the desired percentages by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.weight
@@ -223,7 +223,7 @@ def _service_in(ref: Mapping[str, Any]) -> str:
     return name.removesuffix(_POOL_SUFFIX) + _SERVICE_SUFFIX[serving_spec.LLM_SERVICE]
 
 
-def mirrors_of(context: ManifestContext, backends: Sequence[Backend]) -> dict[str, int]:
+def mirrors_of(context: ManifestContext, backends: Sequence[RouteBackend]) -> dict[str, int]:
     """Return the desired percentages of mirrored requests by Service name, without zeros."""
     return {
         backend.service_of(context.deployment): backend.mirror
@@ -258,17 +258,17 @@ def problem_with(route: Mapping[str, Any]) -> str | None:
     return "; ".join(c.get("message") or c.get("reason", "refused") for c in bad)
 
 
-def _mirror_filter(context: ManifestContext, backend: Backend, port: int) -> dict[str, Any]:
+def _mirror_filter(context: ManifestContext, backend: RouteBackend, port: int) -> dict[str, Any]:
     to = {"name": backend.service_of(context.deployment), "port": port}
     return {"type": _MIRROR, "requestMirror": {"backendRef": to, "percent": backend.mirror}}
 
 
-def _port_of(backend: Backend) -> int:
+def _port_of(backend: RouteBackend) -> int:
     return _LLM_SERVICE_PORT if backend.engine == serving_spec.LLM_SERVICE else 80
 
 
 def _backend_refs(
-    context: ManifestContext, path: ServerPath, serving: Sequence[Backend]
+    context: ManifestContext, path: ServerPath, serving: Sequence[RouteBackend]
 ) -> list[dict[str, Any]]:
     """Return the backends of a rule. A picker chooses for prompts alone, and for one revision alone: gateways
     exist that ask one picker for all backends of a rule, so that a canary without ready pods would fail the
@@ -280,7 +280,7 @@ def _backend_refs(
     return [_backend_ref(context, backend) for backend in serving]
 
 
-def _backend_ref(context: ManifestContext, backend: Backend) -> dict[str, Any]:
+def _backend_ref(context: ManifestContext, backend: RouteBackend) -> dict[str, Any]:
     name = backend.service_of(context.deployment)
     backend_ref = {"name": name, "port": _port_of(backend), "weight": backend.weight}
     if backend.is_knative:

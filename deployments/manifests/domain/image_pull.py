@@ -44,7 +44,7 @@ def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
                     # Whose pull secrets the revision's pods use.
                     "serviceAccountName": account_of(served),
                     "terminationGracePeriodSeconds": 1,
-                    **pod_template.sealed(served.spec),
+                    **pod_template.restrict_pod(served.spec),
                     **pod_placement.node_fields_of(context, served),
                     "containers": [_container(name, image) for name, image in images.items()],
                 },

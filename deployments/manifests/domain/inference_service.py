@@ -94,7 +94,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
         "annotations": {**_DIGEST_OF_PODS, **pod_placement.pod_annotations_of(context, served)},
         "serviceAccountName": account_of(served),
         **_replicas(spec),
-        **pod_template.sealed(spec),
+        **pod_template.restrict_pod(spec),
         **pod_placement.fields_of(context, served),
         "model": _model(context, served),
         "volumes": _volumes(served),

@@ -109,7 +109,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
     pod: dict[str, Any] = {
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
-        **pod_template.sealed(served.spec),
+        **pod_template.restrict_pod(served.spec),
         **pod_placement.fields_of(context, served),
         "containers": [container],
         "volumes": [volume],

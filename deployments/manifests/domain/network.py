@@ -124,7 +124,7 @@ def _of_jobs(
     )
 
 
-def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
+def build_workload_policy(context: ManifestContext, served: ServedRevision) -> Manifest:
     """Return the policy for a revision's pods. Ingress from the gateway, the pod's own namespace and KServe's
     mesh; to the metrics port from Prometheus and the API server. Egress to the other pods of the revision
     and to the sources of models.
@@ -153,7 +153,7 @@ def of_workload(context: ManifestContext, served: ServedRevision) -> Manifest:
     }
 
 
-def of_endpoint_picker(context: ManifestContext, served: ServedRevision) -> Manifest:
+def build_endpoint_picker_policy(context: ManifestContext, served: ServedRevision) -> Manifest:
     """Return the policy for KServe's endpoint picker of the revision: the gateway queries it for a pod; it
     reads metrics of the revision's pods, and pool and pods from the API server.
     """

@@ -106,7 +106,7 @@ def security(*, is_read_only: bool = False) -> dict[str, Any]:
     return {**fields, "readOnlyRootFilesystem": True} if is_read_only else fields
 
 
-def sealed(spec: ServingSpec) -> dict[str, Any]:
+def restrict_pod(spec: ServingSpec) -> dict[str, Any]:
     """Return the fields of every pod spec: no token of the cluster's API, and a context that also holds for
     containers which KServe or a webhook adds. A role (IRSA, Pod Identity) has a token of its own.
     """

@@ -63,7 +63,7 @@ _DEFAULT: Final = {"cpu": "1", "memory": "2Gi"}
 _DEFAULT_REQUEST: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
-def of_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
+def limit_namespace(context: ManifestContext, *, quota_gpus: int) -> list[Manifest]:
     """Return the ResourceQuota and LimitRange. Not part of an approval: a quota changes without a change
     request.
     """

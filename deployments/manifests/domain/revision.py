@@ -24,7 +24,7 @@ from deployments.manifests.domain.model_files import local_model_cache
 from deployments.spec.domain import serving_spec
 
 
-def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
+def build_shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Return the shared objects that this revision needs in its namespace, without the Secret."""
     spec = served.spec
     manifests = [
@@ -46,7 +46,7 @@ def shared(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     return manifests
 
 
-def own(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
+def build_own(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
     """Return the objects of the revision alone, removed with it; the workload first. The digest of the workload
     covers all of them.
     """

@@ -91,7 +91,7 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     return {
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
-        **pod_template.sealed(served.spec),
+        **pod_template.restrict_pod(served.spec),
         **pod_placement.fields_of(context, served),
         "initContainers": download.containers(context, served),
         "containers": [_server(context, served)],

@@ -113,7 +113,7 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "pipelineParallelSize": llm.nodes,
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
-        **pod_template.sealed(served.spec),
+        **pod_template.restrict_pod(served.spec),
         **pod_placement.fields_of(context, served),
         **termination.worker_fields(served.spec),
         "containers": [

@@ -17,7 +17,7 @@ def spec_of(
     if plan is None or not plan.has_baseline or deployment.stable_revision is None:
         return None
     stable = rendering.spec_of(deployment.stable_revision)
-    count = candidate_replicas.of_baseline(
+    count = candidate_replicas.count_baseline(
         plan, stable=stable.min_replicas, approved=candidate.min_replicas
     )
-    return replicas.reduced(stable, count) if count else None
+    return replicas.reduce_replicas(stable, count) if count else None

@@ -14,7 +14,7 @@ from deployments.manifests.domain.access import (
     istio_access,
     limit_rules,
 )
-from deployments.manifests.domain.access.istio_access import Issuer
+from deployments.manifests.domain.access.istio_access import TokenSigner
 from deployments.manifests.domain.access.limit_rules import ClientLimit, LimitRules
 from deployments.models import CallerKey, Deployment, SigningKey, TokenIssuer
 from portal.core import clock
@@ -68,7 +68,7 @@ def has_pipeline_key(deployment: Deployment) -> bool:
     return rows.filter(pipeline_key__isnull=False).exists()
 
 
-def published() -> list[SigningKey]:
+def list_published() -> list[SigningKey]:
     """Return the current signing key, and those that signed a key which is still open. Sorted by key id."""
     opened = CallerKey.objects.filter(
         signing_key=OuterRef("pk"), ended_at=None, ends_at__gt=clock.now()
@@ -79,17 +79,17 @@ def published() -> list[SigningKey]:
 
 def jwks() -> str:
     """Return all public halves as a JWK set."""
-    return istio_access.jwks_of([row.public_jwk for row in published()])
+    return istio_access.jwks_of([row.public_jwk for row in list_published()])
 
 
-def issuers() -> list[Issuer]:
+def issuers() -> list[TokenSigner]:
     """Return the issuers of signed keys, sorted by the name that their tokens have. It changes with the address
     of the portal.
     """
     by_name: dict[str, list[Mapping[str, str]]] = {}
-    for row in published():
+    for row in list_published():
         by_name.setdefault(row.issuer, []).append(row.public_jwk)
-    return [Issuer(name, istio_access.jwks_of(jwks)) for name, jwks in sorted(by_name.items())]
+    return [TokenSigner(name, istio_access.jwks_of(jwks)) for name, jwks in sorted(by_name.items())]
 
 
 def principals(deployment: Deployment) -> list[str]:
@@ -108,10 +108,10 @@ def callers_of(deployment: Deployment, issuer: str) -> Callers:
     return Callers(secret, _read_issuer(issuer), _claim_values(deployment, issuer))
 
 
-def _read_issuer(name: str) -> callers.Issuer:
+def _read_issuer(name: str) -> callers.IdentityProvider:
     """Read a token issuer, even one that was removed."""
     row = TokenIssuer.objects.get(name=name)
-    return callers.Issuer(
+    return callers.IdentityProvider(
         name=row.name,
         url=row.url,
         jwks_url=row.jwks_url,

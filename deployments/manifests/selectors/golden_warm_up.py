@@ -17,7 +17,7 @@ def is_used(spec: ServingSpec) -> bool:
     return spec.engine in ONNX_ENGINES and spec.triton.warm_up.data == "golden"
 
 
-def pinned(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
+def pin_golden(spec: ServingSpec, version: ModelVersion) -> ServingSpec:
     """Name the model's golden requests of now, unless the spec names some. Raises Rejected without any."""
     if not is_used(spec):
         return spec

@@ -19,7 +19,7 @@ from deployments.manifests.domain.access import (
     team_address,
 )
 from deployments.manifests.domain.access.limit_rules import LimitRules
-from deployments.manifests.domain.http_route import Backend
+from deployments.manifests.domain.http_route import RouteBackend
 from deployments.manifests.domain.metadata import (
     Manifest,
     ManifestContext,
@@ -96,8 +96,8 @@ def render(
     )
     served = replace(served, is_baseline=is_baseline)
     manifests = [
-        *revision_manifests.shared(context, served),
-        *revision_manifests.own(context, served),
+        *revision_manifests.build_shared(context, served),
+        *revision_manifests.build_own(context, served),
     ]
     return RenderedRevision(context, version, spec, additional, files, served, manifests)
 
@@ -153,7 +153,7 @@ class RenderedDeployment:
         return rendering.context_of(self.deployment)
 
     @cached_property
-    def backends(self) -> Sequence[Backend]:
+    def backends(self) -> Sequence[RouteBackend]:
         return rendering.backends_of(self.deployment, self.spec_of)
 
     @cached_property
@@ -162,7 +162,7 @@ class RenderedDeployment:
 
     def route_with(self, keys: str) -> Manifest:
         """Return the route with an annotation about its keys, written while its policies are not as desired."""
-        return caller_keys.annotated(self._plain_route, keys)
+        return caller_keys.annotate_route(self._plain_route, keys)
 
     @cached_property
     def _plain_route(self) -> Manifest:
@@ -236,7 +236,9 @@ class RenderedDeployment:
         if not is_there or not serves_there:
             return ()
         deployment = self.deployment
-        members = team_members.of(team_id=deployment.team_id, cluster_id=deployment.cluster_id)
+        members = team_members.list_members(
+            team_id=deployment.team_id, cluster_id=deployment.cluster_id
+        )
         return team_address.manifests(self.context, members.all)
 
     @property
@@ -279,14 +281,14 @@ class RenderedDeployment:
             return spec
         if revision.pk == deployment.baseline_revision_id:
             count = min(count, spec.min_replicas)
-        return replicas.reduced(spec, count)
+        return replicas.reduce_replicas(spec, count)
 
     def service_of(self, revision: Revision) -> str:
         """Return the name of the Service behind the route."""
         spec = self.spec_of(revision)
         return http_route.service_name(self.deployment.name, revision.number, spec)
 
-    def of(self, revision: Revision) -> RenderedRevision:
+    def render_revision(self, revision: Revision) -> RenderedRevision:
         if revision.number not in self._rendered:
             self._rendered[revision.number] = render(
                 self.context,

@@ -123,13 +123,15 @@ def spec_of(revision: Revision, *, scale: Mapping[str, Any] | None = None) -> Se
     """Return the spec with the replicas approved since the revision was created, or of `scale`."""
     if scale is None:
         scale = revision.deployment.scale
-    return replicas.scaled(serving_spec.stored(revision.spec), number=revision.number, scale=scale)
+    return replicas.apply_scale(
+        serving_spec.read_stored(revision.spec), number=revision.number, scale=scale
+    )
 
 
 def stable_spec_of(deployment: Deployment) -> ServingSpec | None:
     """Return the stable revision's spec as it was requested. None while nothing serves."""
     stable = deployment.stable_revision
-    return None if stable is None else serving_spec.stored(stable.spec)
+    return None if stable is None else serving_spec.read_stored(stable.spec)
 
 
 def served_revision_for(
@@ -278,7 +280,7 @@ def files_for(
 
 def backends_of(
     deployment: Deployment, spec_of_revision: Callable[[Revision], ServingSpec]
-) -> list[http_route.Backend]:
+) -> list[http_route.RouteBackend]:
     weight = deployment.candidate_weight
     of_baseline = baseline.share_at(weight) if deployment.baseline_revision else 0
     weighted = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from deployments.manifests.domain import http_route
-from deployments.manifests.domain.access.team_script import Member
+from deployments.manifests.domain.access.team_script import RoutedDeployment
 from deployments.models import Deployment, Revision
 from deployments.spec.domain import serving_spec
 
@@ -19,13 +19,13 @@ class Members:
     been pushed.
     """
 
-    all: Sequence[Member]
+    all: Sequence[RoutedDeployment]
     unready: Sequence[Deployment]
 
 
-def of(*, team_id: int, cluster_id: int) -> Members:
+def list_members(*, team_id: int, cluster_id: int) -> Members:
     rows = list(_serving(team_id, cluster_id))
-    members = [Member(row.name, _models_of(row)) for row in rows]
+    members = [RoutedDeployment(row.name, _models_of(row)) for row in rows]
     return Members(members, [row for row in rows if row.first_ready_at is None])
 
 
@@ -62,4 +62,6 @@ def _models_of(row: Deployment) -> tuple[str, ...]:
     stable = row.stable_revision
     if stable is None:
         return ()
-    return http_route.team_models_of(serving_spec.stored(stable.spec), stable.version.model.name)
+    return http_route.team_models_of(
+        serving_spec.read_stored(stable.spec), stable.version.model.name
+    )

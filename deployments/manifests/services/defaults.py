@@ -31,7 +31,7 @@ def complete_spec(
     that are not the version's.
     """
     with rejections.as_invalid():
-        full = golden_warm_up.pinned(_with_weights(spec, version), version)
+        full = golden_warm_up.pin_golden(_with_weights(spec, version), version)
     scaled = _autoscaled(full, serving, capabilities, is_in_place=False)
     grace = scaled.termination_grace_seconds or engines.default_grace_seconds(scaled.engine)
     image = rendering.image_for(scaled, serving)

@@ -109,10 +109,10 @@ def _described(rows: Sequence[Waiting]) -> list[dict[str, Any]]:
     for row in rows:
         ids[row.kind].append(row.id)
     described: dict[tuple[str, int], dict[str, Any]] = {}
-    for item in items.items_of(changes.of_ids([*ids["deployment"], *ids["pipeline"]])):
+    for item in items.items_of(changes.list_by_ids([*ids["deployment"], *ids["pipeline"]])):
         kind = "pipeline" if item.change.pipeline_id else "deployment"
         described[kind, item.change.pk] = _text_of(item, item.change.requester)
-    for job in batch_items.items_of(jobs.of_ids(ids["batch-job"])):
+    for job in batch_items.items_of(jobs.list_by_ids(ids["batch-job"])):
         described["batch-job", job.job.pk] = _text_of(job, job.job.requester)
     for action in actions.list_all().filter(pk__in=ids["fleet-action"]):
         described["fleet-action", action.pk] = {

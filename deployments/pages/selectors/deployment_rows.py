@@ -19,7 +19,7 @@ _HOURS_PER_DAY = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DeploymentRow:
     team_slug: str
     name: str
     serves: str
@@ -35,12 +35,12 @@ class Row:
     changed_at: datetime
 
 
-def build_rows(page: Sequence[Deployment]) -> list[Row]:
+def build_rows(page: Sequence[Deployment]) -> list[DeploymentRow]:
     """Build the rows of a page of deployments. `page` is annotated with changed_at, see
     deployment_list.visible_rows.
     """
     figures = statistics.figures_of(page)
-    allocated = current.allocated_to(
+    allocated = current.count_workload_gpus(
         [key for deployment in page for key in statistics.workload_keys(deployment)]
     )
     return [_row(deployment, figures[deployment.pk], allocated) for deployment in page]
@@ -48,13 +48,13 @@ def build_rows(page: Sequence[Deployment]) -> list[Row]:
 
 def _row(
     deployment: Deployment, figures: Figures, allocated: dict[WorkloadKey, AllocatedGpus]
-) -> Row:
+) -> DeploymentRow:
     allocations = [
         allocated[key] for key in statistics.workload_keys(deployment) if key in allocated
     ]
     state, text = _state_of(deployment)
     is_routed = deployment.stable_revision is not None and not deployment.is_stopped
-    return Row(
+    return DeploymentRow(
         team_slug=deployment.team.slug,
         name=deployment.name,
         serves=_serves(deployment),

@@ -77,7 +77,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     here = [pk for model, pk in page.object_list if model is ChangeRequest]
     shown, done = _first_ids(others), _first_ids(closed)
     # With all that belongs to a request only for those that are shown.
-    item_of = {row.pk: items.item_of(row) for row in changes.of_ids([*here, *shown, *done])}
+    item_of = {row.pk: items.item_of(row) for row in changes.list_by_ids([*here, *shown, *done])}
     shown_jobs = _first_ids(other_jobs)
     done_jobs = _first_ids(batch.list_decided(user))
     here_jobs = [pk for model, pk in page.object_list if model is BatchJob]
@@ -223,8 +223,8 @@ def _evidence_context(change: ChangeRequest) -> dict[str, Any]:
     """Return the context of a request's evidence. Once decided: as it was shown at the decision, and what
     changed since.
     """
-    kept = shown_evidence.kept(change)
-    shown = kept or shown_evidence.of(change)
+    kept = shown_evidence.read_decided(change)
+    shown = kept or shown_evidence.collect_evidence(change)
     metadata = version_metadata.flatten(shown.metadata).items()
     return {
         "shown": shown,

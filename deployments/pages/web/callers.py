@@ -19,7 +19,7 @@ from deployments.callers.services import keys, limits
 from deployments.callers.services.issuing import NewKey
 from deployments.callers.web.forms import KeyForm, NewKeyForm
 from deployments.delivery.services import live_objects
-from deployments.manifests.domain.access.caller_keys import Refusal
+from deployments.manifests.domain.access.caller_keys import GatewayRefusal
 from deployments.models import CallerKey, Deployment
 from deployments.pages.web import frame
 from deployments.serving.selectors import deployments
@@ -61,7 +61,7 @@ def callers(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
 def _new_form(deployment: Deployment, data: QueryDict | None = None) -> NewKeyForm:
     return NewKeyForm(
         data,
-        issuers=token_issuers.of_cluster(deployment.cluster_id),
+        issuers=token_issuers.list_for_cluster(deployment.cluster_id),
         issuer=_issuer_of(deployment),
     )
 
@@ -87,7 +87,7 @@ def _change_key(user: User, deployment: Deployment, form: KeyForm) -> CallerKey 
     return keys.rotate(**key, overlap_hours=form.overlap(), days=data["days"])
 
 
-def _gateway_report(deployment: Deployment) -> tuple[list[Refusal], str]:
+def _gateway_report(deployment: Deployment) -> tuple[list[GatewayRefusal], str]:
     """Return the policies that the gateway does not follow, or why they are not known."""
     if deployment.is_retired:
         return [], ""

@@ -12,7 +12,7 @@ from typing import Any
 from deployments.models import Deployment
 from deployments.pages.selectors import cost_marks, deployment_rows
 from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
-from fleet.costs.domain.unit_prices import UnitPrice, of_inferences, of_tokens
+from fleet.costs.domain.unit_prices import UnitPrice, price_inferences, price_tokens
 from fleet.costs.selectors import costs, series
 from fleet.gpus.domain.intervals import hour_of
 from portal.core import clock
@@ -95,7 +95,7 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
         unit = "1,000,000 tokens" if tokens else "1,000 inferences"
         return CostTile(unit, None, "a price is missing")
     count = sum(row.inferences or 0 for row in rows)
-    price = of_tokens(total, tokens) or of_inferences(total, count)
+    price = price_tokens(total, tokens) or price_inferences(total, count)
     if price is None:
         return CostTile("1,000 inferences", None, "no inferences counted this month")
     bought = f"{formats.money(total)} for " if price.is_of_too_few else ""

@@ -47,7 +47,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     digest = links.known_digest(token)
     others = [opened for opened in _opened(request) if opened != digest]
     request.session[_SESSION_KEY] = [*others, digest][-_MAX_OPENED:]
-    response = redirect("decide", links.id_of(digest))
+    response = redirect("decide", links.find_id(digest))
     response["Referrer-Policy"] = "no-referrer"
     return response
 
@@ -97,6 +97,6 @@ def _context(user: User, decision: LinkedDecision, form: DecideForm) -> dict[str
         context |= {
             "change": decision.change,
             "item": items.item_of(decision.change),
-            "diff": field_diff.of(decision.change),
+            "diff": field_diff.build_diff(decision.change),
         }
     return context

@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from deployments.changes.web import items
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.environments.domain import environment_rules
 from deployments.models import Deployment, Rollout
 from deployments.plans.domain import descriptions
 from deployments.registry.selectors import starts
 from deployments.registry.web import starts as registry_starts
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.rollouts.web.buttons import buttons_of
 from deployments.serving.domain.observed_revision import ObservedRevision
 from deployments.serving.selectors import deployments, revision_roles
@@ -116,7 +116,7 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "queues": deployments.queues_to_mention(deployment),
         "open_change": None if rollout else open_change,
         "can_request": can_request,
-        "has_pending_drift": Drift.from_json(deployment.drift).outcome == Outcome.PENDING,
+        "has_pending_drift": Drift.from_json(deployment.drift).outcome == DriftOutcome.PENDING,
         "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
     }
 
@@ -137,7 +137,7 @@ def _typical_start(deployment: Deployment) -> str:
             revision
             for revision in (deployment.candidate_revision, deployment.stable_revision)
             if revision is not None
-            and ObservedRevision.of(deployment.observed, revision.number).is_ready is False
+            and ObservedRevision.from_column(deployment.observed, revision.number).is_ready is False
         ),
         None,
     )
@@ -145,7 +145,7 @@ def _typical_start(deployment: Deployment) -> str:
     return registry_starts.describe(usual) if usual is not None else ""
 
 
-def rollout_text(view: RolloutView) -> str:
+def rollout_text(view: RolloutSummary) -> str:
     return descriptions.describe_progress(
         view.rollout.phase,
         step_index=view.rollout.step_index,

@@ -36,7 +36,7 @@ _MAX_FACTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class VersionRow:
+class ModelVersionRow:
     version: ModelVersion
     metrics: list[Any]
     serving: list[Deployment]
@@ -119,10 +119,10 @@ def _describe(user: User, model: Model, form: ModelForm) -> Model:
     )
 
 
-def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[VersionRow]:
+def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[ModelVersionRow]:
     serving = registry_versions.deployments_serving([version.pk for version in versions])
     return [
-        VersionRow(
+        ModelVersionRow(
             version=version,
             metrics=[version_metadata.metrics_of(version.metadata).get(m) for m in metrics],
             serving=serving.get(version.pk, []),

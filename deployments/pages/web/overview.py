@@ -31,7 +31,7 @@ _MAX_LABEL_LENGTH = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LatencyPart:
     name: str
     milliseconds: float
     percent: float
@@ -133,13 +133,13 @@ def traffic_charts(
     )
 
 
-def _split(stats: ServingStats) -> list[Part]:
+def _split(stats: ServingStats) -> list[LatencyPart]:
     """Return the parts of the mean request's time. Empty without requests."""
     named = _split_of_text(stats, stats.language) if stats.language else _split_of_triton(stats)
     known = [(name, value, tone) for name, value, tone in named if value is not None]
     whole = sum(value for _, value, _ in known)
     return [
-        Part(name, value, 100 * value / whole if whole else 0.0, tone)
+        LatencyPart(name, value, 100 * value / whole if whole else 0.0, tone)
         for name, value, tone in known
     ]
 

@@ -19,7 +19,7 @@ from deployments.pages.web import frame
 from deployments.plans.domain import descriptions
 from deployments.quality.web import lines as quality_lines
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView, StepView
+from deployments.rollouts.selectors.rollouts import RolloutSummary, StepView
 from deployments.rollouts.services import actions as rollout_services
 from deployments.rollouts.web import activity, charts, outcome
 from deployments.rollouts.web.forms import RolloutForm
@@ -28,7 +28,7 @@ from deployments.states import RolloutPhase
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.errors import NotFound
 from portal.ui.access import keeps_input, people_only
 
@@ -131,7 +131,7 @@ def _show(
     )
 
 
-def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
+def _context_of(rollout: Rollout, view: RolloutSummary) -> dict[str, Any]:
     phase, at = RolloutPhase(rollout.phase), clock.now()
     change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
     no_promotion = activity.why_no_promotion(rollout, view)
@@ -158,7 +158,7 @@ def _context_of(rollout: Rollout, view: RolloutView) -> dict[str, Any]:
     }
 
 
-def _step_item(step: StepView, view: RolloutView) -> StepItem:
+def _step_item(step: StepView, view: RolloutSummary) -> StepItem:
     soak = descriptions.format_duration(step.soak_seconds)
     if step.state == "current":
         seconds_left = view.soak_left_seconds
@@ -169,14 +169,14 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
             "not known" if view.candidate_requests is None else f"{view.candidate_requests:,}"
         )
         needs = (
-            f"{candidate_count} of {counted(step.min_requests, 'request')}"
+            f"{candidate_count} of {format_count(step.min_requests, 'request')}"
             if step.min_requests
             else ""
         )
         if step.min_requests and view.candidate_requests is None:
-            needs = f"needs {counted(step.min_requests, 'request')}"
+            needs = f"needs {format_count(step.min_requests, 'request')}"
         if step.min_requests and (view.candidate_requests or 0) >= step.min_requests:
-            needs = f"{counted(view.candidate_requests or 0, 'request')} (enough)"
+            needs = f"{format_count(view.candidate_requests or 0, 'request')} (enough)"
     else:
         soak_text = _PASSED_TEXT.get(step.state, f"soak {soak}")
         if step.state == "ahead" and not step.soak_seconds:
@@ -187,7 +187,7 @@ def _step_item(step: StepView, view: RolloutView) -> StepItem:
     return StepItem(step, _TONES[step.state], soak_text, needs)
 
 
-def _not_passed(step: StepView, view: RolloutView) -> StepItem:
+def _not_passed(step: StepView, view: RolloutSummary) -> StepItem:
     is_here = step.index == view.rollout.step_index and bool(view.guards)
     if is_here:
         return StepItem(step, "failed", "stopped here", "")
@@ -205,7 +205,7 @@ def _who_promotes(step: StepView) -> str:
     return text
 
 
-def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
+def _button_effects(rollout: Rollout, view: RolloutSummary) -> ButtonEffects:
     candidate = rollout.candidate_revision.version.label
     stable = rollout.stable_revision
     replaces = f"r{stable.number} is drained, then removed."
@@ -233,7 +233,7 @@ def _button_effects(rollout: Rollout, view: RolloutView) -> ButtonEffects:
     )
 
 
-def _describe_skipped(view: RolloutView) -> str:
+def _describe_skipped(view: RolloutSummary) -> str:
     """Return the consequence of a full promotion, including incomplete evidence."""
     if view.rollout.phase != RolloutPhase.RUNNING or view.is_promotable:
         return "Skips the remaining steps. "
@@ -241,12 +241,12 @@ def _describe_skipped(view: RolloutView) -> str:
     return f"The evidence is incomplete ({why}). Skips the remaining steps. "
 
 
-def _describe_weight(view: RolloutView) -> str:
+def _describe_weight(view: RolloutSummary) -> str:
     mirrored = " mirrored" if view.is_mirroring else ""
     return f"{view.requested_percent}%{mirrored}"
 
 
-def _describe_abort(view: RolloutView, stable: str) -> str:
+def _describe_abort(view: RolloutSummary, stable: str) -> str:
     if view.is_watched:
         candidate = view.rollout.candidate_revision.version.label
         return (
@@ -271,7 +271,7 @@ def _describe_direct(phase: RolloutPhase) -> str:
 
 def _changed_lines(change: ChangeRequest | None) -> list[FieldLine]:
     """Return the changed lines of the request, while there is a stable revision to compare with."""
-    diff = field_diff.of(change) if change else None
+    diff = field_diff.build_diff(change) if change else None
     if diff is None or not diff.has_before:
         return []
     return [line for line in diff.shown if line.before]

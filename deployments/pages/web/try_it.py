@@ -15,7 +15,7 @@ from deployments.quality.web import lines
 from deployments.serving.domain import inference_call
 from deployments.serving.selectors import deployments
 from deployments.serving.services import try_it as serving_try_it
-from deployments.serving.services.try_it import Target
+from deployments.serving.services.try_it import TrialTarget
 from deployments.serving.web.forms import BodyForm
 from portal.accounts.models import User
 from portal.ui.access import people_only
@@ -30,15 +30,15 @@ class TryForm(BodyForm):
             label="Send to", required=False, choices=_targets(deployment)
         )
 
-    def target(self) -> Target:
-        return Target(self.cleaned_data["target"] or Target.GATEWAY)
+    def target(self) -> TrialTarget:
+        return TrialTarget(self.cleaned_data["target"] or TrialTarget.GATEWAY)
 
 
 @require_http_methods(["GET", "POST"])
 @people_only
 def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    initial = {"body": _example(deployment), "target": Target.GATEWAY}
+    initial = {"body": _example(deployment), "target": TrialTarget.GATEWAY}
     form = TryForm(deployment, request.POST or None, initial=initial)
     trial = None
     if request.method == "POST":
@@ -64,12 +64,12 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
 
 
 def _targets(deployment: Deployment) -> list[tuple[str, str]]:
-    choices = [(Target.GATEWAY.value, "the gateway, like any client")]
+    choices = [(TrialTarget.GATEWAY.value, "the gateway, like any client")]
     if serving_try_it.needs_key(deployment):
         choices = []
     revisions = {
-        Target.STABLE: deployment.stable_revision,
-        Target.CANDIDATE: deployment.candidate_revision,
+        TrialTarget.STABLE: deployment.stable_revision,
+        TrialTarget.CANDIDATE: deployment.candidate_revision,
     }
     for target, revision in revisions.items():
         if revision is not None:
@@ -82,7 +82,7 @@ def _example(deployment: Deployment) -> str:
     revision = deployment.stable_revision
     if revision is None:
         return ""
-    return inference_call.prefilled(serving_try_it.call_of(revision))
+    return inference_call.prefill_body(serving_try_it.call_of(revision))
 
 
 def _call_context(deployment: Deployment) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class GraphCondition:
     """A condition of the graph, or RouterAvailable of its Deployment, in Kubernetes' words."""
 
     type: str
@@ -21,7 +21,7 @@ class Condition:
 class ObservedPipeline:
     """The observed state of a pipeline. `reverted` is the last drift that was reverted."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[GraphCondition, ...] = ()
     reverted: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -32,4 +32,4 @@ class ObservedPipeline:
         """Read the column. Before the first observation there are no conditions."""
         if not raw:
             return cls()
-        return cls(tuple(Condition(**row) for row in raw["conditions"]), raw["reverted"])
+        return cls(tuple(GraphCondition(**row) for row in raw["conditions"]), raw["reverted"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from deployments.manifests.domain import diff, http_route
 from deployments.manifests.domain.metadata import Manifest
-from deployments.pipelines.domain.observed import Condition
+from deployments.pipelines.domain.observed import GraphCondition
 from deployments.states import DeploymentState
 
 Json = Mapping[str, Any]
@@ -42,7 +42,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class PipelineVerdict:
     state: DeploymentState
     reason: str = ""
 
@@ -110,21 +110,21 @@ def _project(desired: Manifest, live: Json) -> dict[str, Any]:
     return projected
 
 
-def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> Verdict:
+def judge(live: Live, *, failing: Sequence[str], is_late: bool) -> PipelineVerdict:
     """Judge the state of the pipeline. `failing` says why deployments behind it do not answer now."""
     trouble = _router_trouble(live) or _route_trouble(live)
     if trouble:
         if is_late:
-            return Verdict(
+            return PipelineVerdict(
                 state=DeploymentState.DEGRADED, reason=f"{trouble} It is taking too long."
             )
-        return Verdict(state=DeploymentState.PROGRESSING, reason=trouble)
+        return PipelineVerdict(state=DeploymentState.PROGRESSING, reason=trouble)
     if failing:
-        return Verdict(state=DeploymentState.DEGRADED, reason=" ".join(failing))
-    return Verdict(state=DeploymentState.READY)
+        return PipelineVerdict(state=DeploymentState.DEGRADED, reason=" ".join(failing))
+    return PipelineVerdict(state=DeploymentState.READY)
 
 
-def conditions_of(live: Live) -> tuple[Condition, ...]:
+def conditions_of(live: Live) -> tuple[GraphCondition, ...]:
     """Return the conditions of the graph, then of its Deployment."""
     conditions = [_plain(condition) for condition in _conditions(live.graph)]
     available = _find(live.router, "Available")
@@ -133,9 +133,9 @@ def conditions_of(live: Live) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def _plain(condition: Json) -> Condition:
+def _plain(condition: Json) -> GraphCondition:
     names = ("type", "status", "reason", "message")
-    return Condition(**{name: str(condition.get(name, "")) for name in names})
+    return GraphCondition(**{name: str(condition.get(name, "")) for name in names})
 
 
 def _router_trouble(live: Live) -> str:

@@ -31,7 +31,7 @@ Faults = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class CallableDeployment:
     """A deployment that a step may call. `inputs` are its tensors; None: not known.
 
     `path` is the path below its address; `model` is the name that a chat request must give.
@@ -48,7 +48,7 @@ class Member:
     needs_key: bool = False
 
 
-def check(spec: PipelineSpec, members: Mapping[str, Member]) -> None:
+def check(spec: PipelineSpec, members: Mapping[str, CallableDeployment]) -> None:
     """Check a spec against its deployments. Raises Rejected with the faults by path, such as
     nodes.0.steps.1.weight: all of form, else all of the graph, of the deployments or of their requests.
     """
@@ -189,7 +189,7 @@ def _reaches(spec: PipelineSpec, start: str, goal: str, visited: set[str]) -> bo
     )
 
 
-def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
+def _member_faults(spec: PipelineSpec, members: Mapping[str, CallableDeployment]) -> Faults:
     for place, node in enumerate(spec.nodes):
         for index, step in enumerate(node.steps):
             if not step.deployment:
@@ -205,7 +205,7 @@ def _member_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
                 yield path, member.why_not
 
 
-def _request_faults(spec: PipelineSpec, members: Mapping[str, Member]) -> Faults:
+def _request_faults(spec: PipelineSpec, members: Mapping[str, CallableDeployment]) -> Faults:
     """Yield the nodes whose steps do not all accept the same body. A switch sends it to one only."""
     for place, node in enumerate(spec.nodes):
         if node.kind == NodeKind.SWITCH:
@@ -225,7 +225,7 @@ def _below(spec: PipelineSpec, node: PipelineNode) -> Iterator[str]:
             yield from _below(spec, spec.node(step.node))
 
 
-def _difference(member: Member, other: Member) -> str:
+def _difference(member: CallableDeployment, other: CallableDeployment) -> str:
     """Say why no single request suits both. Empty when one does, or when that is not known."""
     if _protocol(member) != _protocol(other):
         return (
@@ -242,11 +242,11 @@ def _difference(member: Member, other: Member) -> str:
     return f"{member.name} takes {_describe_inputs(member)}; {other.name} takes {_describe_inputs(other)}."
 
 
-def _protocol(member: Member) -> str:
+def _protocol(member: CallableDeployment) -> str:
     return "chat" if member.is_chat else member.path.rpartition("/")[2]
 
 
-def _describe_inputs(member: Member) -> str:
+def _describe_inputs(member: CallableDeployment) -> str:
     return ", ".join(
         f"{name} {dtype}[{', '.join('any' if dim < 0 else str(dim) for dim in dims)}]"
         for name, dtype, dims in member.inputs or ()

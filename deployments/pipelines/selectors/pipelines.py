@@ -17,7 +17,7 @@ from deployments.models import ChangeRequest, Deployment, Pipeline, Revision
 from deployments.pipelines.domain import manifests
 from deployments.pipelines.domain.manifests import GraphContext
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
-from deployments.pipelines.domain.rules import Member
+from deployments.pipelines.domain.rules import CallableDeployment
 from deployments.registry.domain import signatures
 from deployments.serving.domain import inference_call
 from deployments.spec.domain import engines
@@ -83,7 +83,7 @@ def offer_for(capabilities: Capabilities) -> Offer:
 
 def members_of(
     *, team: Team, cluster_id: int, environment: str, names: Collection[str] | None = None
-) -> dict[str, Member]:
+) -> dict[str, CallableDeployment]:
     """Return the live deployments of a cluster by name, all or those of `names`; `why_not` says why a pipeline
     cannot call one.
     """
@@ -185,10 +185,10 @@ def _closing(rows: Sequence[Deployment]) -> frozenset[int]:
     )
 
 
-def _member(row: Deployment, environment: str, closing: Collection[int]) -> Member:
+def _member(row: Deployment, environment: str, closing: Collection[int]) -> CallableDeployment:
     why_not, revision = _why_not(row, environment), row.stable_revision
     if revision is None:
-        return Member(name=row.name, path="", why_not=why_not)
+        return CallableDeployment(name=row.name, path="", why_not=why_not)
     model, spec = revision.version.model.name, revision.spec
     signature = signatures.from_json(revision.version.signature)
     call = inference_call.call_of(engine=spec["engine"], model=model, signature=signature)
@@ -198,7 +198,7 @@ def _member(row: Deployment, environment: str, closing: Collection[int]) -> Memb
         if is_known
         else None
     )
-    return Member(
+    return CallableDeployment(
         name=row.name,
         path=call.path,
         model=model,
@@ -254,7 +254,7 @@ class RenderedPipeline:
     """
 
     spec: PipelineSpec
-    members: Mapping[str, Member]
+    members: Mapping[str, CallableDeployment]
     manifests: Sequence[Manifest]
 
     @property
@@ -269,7 +269,7 @@ class RenderedPipeline:
         return to_yaml(list(self.manifests))
 
 
-def _members(pipeline: Pipeline, spec: PipelineSpec) -> Mapping[str, Member]:
+def _members(pipeline: Pipeline, spec: PipelineSpec) -> Mapping[str, CallableDeployment]:
     known = pipeline.preloaded_members
     if known is not None and all(name in known for name in spec.deployments):
         return {name: row for name in spec.deployments if (row := known[name]) is not None}

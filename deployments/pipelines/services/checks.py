@@ -12,7 +12,7 @@ from deployments.models import Deployment, Pipeline
 from deployments.pipelines.domain import rules
 from deployments.pipelines.domain.descriptions import reached_through
 from deployments.pipelines.domain.pipeline_spec import NodeKind, PipelineSpec
-from deployments.pipelines.domain.rules import Member
+from deployments.pipelines.domain.rules import CallableDeployment
 from deployments.pipelines.selectors import pipelines, protected
 from deployments.pipelines.selectors.pipelines import RenderedPipeline
 from deployments.preflight.domain.checks import Check
@@ -165,7 +165,7 @@ def _of_name(pipeline: Pipeline) -> Check:
 
 
 def _of_steps(
-    spec: PipelineSpec, members: Mapping[str, Member], fields: dict[str, str]
+    spec: PipelineSpec, members: Mapping[str, CallableDeployment], fields: dict[str, str]
 ) -> list[Check]:
     try:
         rules.check(spec, members)

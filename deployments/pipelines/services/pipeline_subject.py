@@ -7,7 +7,12 @@ from typing import Any, Final
 
 from deployments import audit_actions
 from deployments.approvals.domain.rules import ChangeFacts
-from deployments.changes.selectors.subjects import ChangeSubject, Description, DiffLine, pipeline_of
+from deployments.changes.selectors.subjects import (
+    ChangedField,
+    ChangeSubject,
+    Description,
+    pipeline_of,
+)
 from deployments.environments.selectors import environment_rules
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import descriptions
@@ -56,7 +61,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
             consequence=f"{descriptions.consequence(kind)} {protected.consequence(change)}".strip(),
         )
 
-    def diff(self, change: ChangeRequest) -> list[DiffLine]:
+    def diff(self, change: ChangeRequest) -> list[ChangedField]:
         requested, pipeline = pipelines.requested_spec(change), pipeline_of(change)
         if requested is None:
             return []
@@ -64,7 +69,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         before = descriptions.fields_of(PipelineSpec.from_json(pipeline.spec)) if is_running else {}
         after = descriptions.fields_of(requested)
         return [
-            DiffLine(field=name, before=before.get(name, ""), after=after.get(name, ""))
+            ChangedField(field=name, before=before.get(name, ""), after=after.get(name, ""))
             for name in [*after, *(name for name in before if name not in after)]
         ]
 

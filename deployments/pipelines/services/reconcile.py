@@ -18,10 +18,10 @@ from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.metadata import Manifest
 from deployments.models import Pipeline
 from deployments.pipelines.domain import manifests as graph_manifests
-from deployments.pipelines.domain.reconcile import Act, Live, Verdict, decide, edits, judge
+from deployments.pipelines.domain.reconcile import Act, Live, PipelineVerdict, decide, edits, judge
 from deployments.pipelines.selectors import member_faults, pipelines
 from deployments.pipelines.services import record, router_keys
-from deployments.pipelines.services.record import Observation
+from deployments.pipelines.services.record import PipelineObservation
 from deployments.states import DeploymentState
 from fleet.kube.domain import resource_types
 from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
@@ -120,7 +120,7 @@ def _pass(pipeline: Pipeline, lease: Lease) -> float | None:
     if act != Act.NONE and not leases.is_held(Pipeline, lease):
         return _SOON_SECONDS
     committed = _carry_out(act, pipeline, desired)
-    observation = Observation(
+    observation = PipelineObservation(
         live=live,
         act=act,
         verdict=_verdict(pipeline, desired, live, act, committed),
@@ -248,21 +248,21 @@ def _delete(pipeline: Pipeline, api_version: str, kind: str) -> None:
 
 def _verdict(
     pipeline: Pipeline, desired: _Desired, live: Live, act: Act, committed: CommitResult | None
-) -> Verdict:
+) -> PipelineVerdict:
     if act == Act.FINISH_RETIRING:
-        return Verdict(state=DeploymentState.RETIRED)
+        return PipelineVerdict(state=DeploymentState.RETIRED)
     if act != Act.NONE:
         reason = _describe_effect(pipeline, committed)
-        return Verdict(state=DeploymentState.PROGRESSING, reason=reason)
+        return PipelineVerdict(state=DeploymentState.PROGRESSING, reason=reason)
     if pipeline.is_stopped:
-        return Verdict(
+        return PipelineVerdict(
             state=DeploymentState.STOPPED, reason="Stopped. The deployments keep serving."
         )
     if desired.gone:
-        return Verdict(state=DeploymentState.DEGRADED, reason=desired.gone)
+        return PipelineVerdict(state=DeploymentState.DEGRADED, reason=desired.gone)
     if desired.waits_for:
         reason = f"The gateway does not accept the pipeline's key for {desired.waits_for} yet."
-        return Verdict(state=DeploymentState.PROGRESSING, reason=reason)
+        return PipelineVerdict(state=DeploymentState.PROGRESSING, reason=reason)
     deadline = pipeline.progress_deadline_at
     is_late = deadline is not None and clock.now() >= deadline
     return judge(live, failing=desired.failing, is_late=is_late)

@@ -14,7 +14,7 @@ from deployments.delivery.domain import refusals
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import reconcile
 from deployments.pipelines.domain.observed import ObservedPipeline
-from deployments.pipelines.domain.reconcile import Act, Live, Verdict
+from deployments.pipelines.domain.reconcile import Act, Live, PipelineVerdict
 from deployments.states import ChangeState, DeploymentState
 from fleet.kube.domain.errors import ClusterError
 from portal.accounts.policy import SYSTEM
@@ -33,16 +33,16 @@ _DONE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class PipelineObservation:
     """The result of a reconcile pass. `reverted` is the drift that was just reverted; empty for none."""
 
     live: Live
     act: Act
-    verdict: Verdict
+    verdict: PipelineVerdict
     reverted: str = ""
 
 
-def record(pipeline: Pipeline, lease: Lease, observation: Observation) -> None:
+def record(pipeline: Pipeline, lease: Lease, observation: PipelineObservation) -> None:
     """Store what was observed. Does nothing when the lease was lost, or when the desired state changed
     meanwhile.
     """
@@ -62,13 +62,13 @@ def note_refusal(pipeline: Pipeline, lease: Lease, error: ClusterError) -> None:
     state = DeploymentState(pipeline.state)
     if state in (DeploymentState.PENDING, DeploymentState.PROGRESSING):
         state = DeploymentState.PROGRESSING
-    verdict = Verdict(state=state, reason=refusals.describe_failure(error))
+    verdict = PipelineVerdict(state=state, reason=refusals.describe_failure(error))
     with transaction.atomic():
         if leases.is_held(Pipeline, lease) and _write(pipeline, verdict, {}):
             _fail_late(pipeline, verdict.reason)
 
 
-def _columns(pipeline: Pipeline, observation: Observation) -> dict[str, Any]:
+def _columns(pipeline: Pipeline, observation: PipelineObservation) -> dict[str, Any]:
     at = clock.now()
     before = ObservedPipeline.from_json(pipeline.observed)
     observed = ObservedPipeline(
@@ -85,7 +85,7 @@ def _columns(pipeline: Pipeline, observation: Observation) -> dict[str, Any]:
     return columns
 
 
-def _write(pipeline: Pipeline, verdict: Verdict, columns: dict[str, Any]) -> bool:
+def _write(pipeline: Pipeline, verdict: PipelineVerdict, columns: dict[str, Any]) -> bool:
     """Write only while the desired state is the observed one."""
     rows = Pipeline.objects.filter(
         pk=pipeline.pk, desired_generation=pipeline.desired_generation, is_retired=False
@@ -103,7 +103,7 @@ def _write(pipeline: Pipeline, verdict: Verdict, columns: dict[str, Any]) -> boo
     return True
 
 
-def _follow(pipeline: Pipeline, observation: Observation) -> None:
+def _follow(pipeline: Pipeline, observation: PipelineObservation) -> None:
     """End the request that is being applied."""
     change = _applying(pipeline)
     if change is None:
@@ -124,7 +124,7 @@ def _fail_late(pipeline: Pipeline, reason: str) -> None:
 
 def _end(change: ChangeRequest, to: ChangeState, action: AuditAction, message: str) -> None:
     transitions.move(actor=SYSTEM, change=change, to=to, action=action, reason=message)
-    notifications.finished(change, message=message)
+    notifications.notify_result(change, message=message)
 
 
 def _applying(pipeline: Pipeline) -> ChangeRequest | None:

@@ -130,7 +130,7 @@ def _plain(key: PipelineKey) -> str:
     """Unseal the key. Empty if the portal's secret key changed."""
     try:
         return sealing.unseal(SEALED, key.sealed)
-    except sealing.Unreadable:
+    except sealing.UnreadableSecret:
         return ""
 
 
@@ -176,7 +176,7 @@ def _is_late(member: Deployment) -> bool:
     stable = member.stable_revision
     if stable is None or member.is_stopped or member.is_retiring:
         return False
-    if not serving_spec.stored(stable.spec).network.access_kind.takes_pipeline_key:
+    if not serving_spec.read_stored(stable.spec).network.access_kind.takes_pipeline_key:
         return False
     row = KeysAtGateway.objects.filter(deployment=member).first()
     generation = Deployment.objects.values_list("caller_keys_generation", flat=True)

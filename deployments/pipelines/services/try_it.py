@@ -6,13 +6,13 @@ from deployments.models import Deployment, Pipeline
 from deployments.pipelines.selectors import pipelines
 from deployments.serving.domain import inference_call
 from deployments.serving.services import try_it
-from deployments.serving.services.try_it import Trial
+from deployments.serving.services.try_it import TrialResponse
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Conflict
 
 
-def send(*, actor: Actor, pipeline_id: int, body: str) -> Trial:
+def send(*, actor: Actor, pipeline_id: int, body: str) -> TrialResponse:
     """Send a request to the pipeline. Raises Invalid for a body that is not a JSON object or too large,
     Conflict unless the pipeline serves, Unavailable without a response.
     """

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 
 from deployments.pipelines.domain.pipeline_spec import ROOT, NodeKind, PipelineSpec
-from deployments.pipelines.web.step_rows import StepForm, StepFormSet
+from deployments.pipelines.web.step_rows import PipelineStepForm, StepFormSet
 from portal.ui.service_form import CommentForm
 
 
@@ -85,7 +85,7 @@ class PipelineForm(CommentForm):
         # Both, so that every row shows its errors.
         return all([super().is_valid(), self.steps.is_valid()])
 
-    def _filled(self) -> list[StepForm]:
+    def _filled(self) -> list[PipelineStepForm]:
         return [row for row in self.steps if row.is_filled]
 
     def spec(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class StepLine:
+class PipelineStepLine:
     """A step as it is shown. `leads_to` is a deployment, or empty where it is a node."""
 
     label: str
@@ -45,11 +45,11 @@ class StepLine:
 class NodeCard:
     name: str
     kind: str
-    steps: tuple[StepLine, ...]
+    steps: tuple[PipelineStepLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PipelineRow:
     pipeline: Pipeline
     deployments: str
     kind: str
@@ -112,7 +112,7 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         "url": url,
         "call": call,
         "curl": f"curl --json @request.json \\\n  {url}",
-        "try_form": BodyForm(initial={"body": inference_call.prefilled(call) if call else ""}),
+        "try_form": BodyForm(initial={"body": inference_call.prefill_body(call) if call else ""}),
         "observed": ObservedPipeline.from_json(pipeline.observed),
         "yaml": selectors.render(pipeline, spec).to_yaml() if spec else "",
         "open_item": next(iter(open_items), None),
@@ -136,7 +136,7 @@ def nodes_of(spec: PipelineSpec | None) -> list[NodeCard]:
             name=node.name,
             kind=node.kind.value,
             steps=tuple(
-                StepLine(
+                PipelineStepLine(
                     label=step.label,
                     leads_to=step.deployment,
                     node=step.node,
@@ -150,9 +150,9 @@ def nodes_of(spec: PipelineSpec | None) -> list[NodeCard]:
     ]
 
 
-def _row(pipeline: Pipeline, *, is_waiting: bool) -> Row:
+def _row(pipeline: Pipeline, *, is_waiting: bool) -> PipelineRow:
     spec = selectors.spec_of(pipeline)
-    return Row(
+    return PipelineRow(
         pipeline=pipeline,
         deployments=", ".join(spec.deployments) if spec else "",
         kind=spec.root.kind.value if spec else "",

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.web import draft_yaml
-from deployments.changes.web.draft_yaml import Snippet
+from deployments.changes.web.draft_yaml import DraftSnippet
 from deployments.changes.web.requests import show_request
 from deployments.models import ChangeRequest
 from deployments.pipelines.domain import pipeline_spec as domain
@@ -159,7 +159,7 @@ def _side(
     return respond(request, "pipelines/form.html", context, parts=parts)
 
 
-def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[Snippet]:
+def _snippets(request: HttpRequest, draft: PipelineDraft) -> list[DraftSnippet]:
     """Return the same request as a script."""
     body = {
         "team": draft.team,

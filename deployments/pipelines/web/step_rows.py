@@ -16,7 +16,7 @@ _TYPED: Final = ("deployment", "name", "weight", "condition")
 _WITH_CONDITION: Final = (NodeKind.SWITCH, NodeKind.SEQUENCE)
 
 
-class StepForm(forms.Form):
+class PipelineStepForm(forms.Form):
     name = forms.CharField(max_length=LONGEST_NAME, required=False)
     weight = forms.IntegerField(required=False)
     condition = forms.CharField(max_length=LONGEST_CONDITION, required=False)
@@ -56,4 +56,6 @@ class StepForm(forms.Form):
 
 
 # A fixed number of rows, so that they work without JavaScript too.
-StepFormSet = formset_factory(StepForm, extra=MOST_ROWS, max_num=MOST_ROWS, absolute_max=MOST_ROWS)
+StepFormSet = formset_factory(
+    PipelineStepForm, extra=MOST_ROWS, max_num=MOST_ROWS, absolute_max=MOST_ROWS
+)

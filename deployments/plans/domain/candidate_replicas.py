@@ -49,7 +49,7 @@ def at_step(plan: RolloutPlan, index: int, *, stable: int, approved: int) -> int
     )
 
 
-def of_baseline(plan: RolloutPlan, *, stable: int, approved: int) -> int:
+def count_baseline(plan: RolloutPlan, *, stable: int, approved: int) -> int:
     """Return the most that the baseline has at any step; 0 without one."""
     if not plan.has_baseline:
         return 0

@@ -12,7 +12,7 @@ from typing import Final
 from deployments.guards.domain import counter_verdicts, sequential_tests
 from deployments.guards.domain.betting import blocks, e_process, power
 from deployments.guards.domain.betting.blocks import BlockLengths
-from deployments.guards.domain.betting.lanes import Trial
+from deployments.guards.domain.betting.lanes import IntervalTrial
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
 from deployments.guards.domain.kinds import error_rate
 from deployments.plans.domain.rollout_plan import PlanSettings
@@ -20,8 +20,8 @@ from deployments.plans.domain.rollout_plan import PlanSettings
 # A rate of which nothing was seen to fail may still be as high as one more request failing.
 _MOST_ERRORS: Final = 0.5
 # A block in which the candidate is slower: its mean, or so many of its requests that no block pays more.
-_SLOWER_MEAN: Final = Trial(1, 1, e_process.SIGN_CHANCE)
-_SLOWER_PERCENTILE: Final = Trial(1000, 1000, e_process.SIGN_CHANCE)
+_SLOWER_MEAN: Final = IntervalTrial(1, 1, e_process.SIGN_CHANCE)
+_SLOWER_PERCENTILE: Final = IntervalTrial(1000, 1000, e_process.SIGN_CHANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class LatencyDetection:
         return round(self.block_seconds * self.blocks)
 
 
-def of_latency(
+def estimate_latency(
     settings: PlanSettings,
     lengths: BlockLengths,
     *,
@@ -83,7 +83,7 @@ def of_latency(
     seconds = (
         max(lengths.means, SLOT_SECONDS)
         if is_mean
-        else max(blocks.of_histogram(lengths.means), blocks.READING_SECONDS)
+        else max(blocks.lengthen_for_histogram(lengths.means), blocks.READING_SECONDS)
     )
     least = _seconds_of_requests(settings, weights, per_second) if is_mean and per_second else 0.0
     return LatencyDetection(
@@ -127,7 +127,7 @@ def has_error_guard(settings: PlanSettings) -> bool:
     return any(limit.metric == error_rate.KIND.name for limit in settings.guards.limits)
 
 
-def of_step(
+def estimate_step(
     settings: PlanSettings,
     traffic: ExpectedTraffic,
     *,
@@ -145,8 +145,8 @@ def of_step(
     if limit is None or not _has_stable_side(settings, weight):
         return None
     requests, share = _compared(settings, traffic.per_second, weight)
-    expected = power.Traffic(requests, share, traffic.error_ratio)
-    setting = power.Setting(
+    expected = power.PowerTraffic(requests, share, traffic.error_ratio)
+    setting = power.PowerSetting(
         sequential_tests.rate_limit(limit),
         counter_verdicts.alpha_of_one_test(settings.analysis.alpha, tests=settings.guards.tests),
         block_seconds,

@@ -216,7 +216,7 @@ def check(plan: Any, steps: Any) -> RolloutPlan:
     return checked
 
 
-def stored(plan: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> RolloutPlan:
+def read_stored(plan: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> RolloutPlan:
     """Read the two columns of a row, parsed once: most plans of a list are alike."""
     return _parse(json.dumps({**plan, "steps": steps}))
 

@@ -25,7 +25,7 @@ def plan_of(row: ChangeRequest | Rollout | RolloutTemplate) -> RolloutPlan:
     """Read once for each loaded row: a decision asks for it in many places."""
     kept: _Kept | None = getattr(row, _KEPT, None)
     if kept is None or kept.plan is not row.plan or kept.steps is not row.steps:
-        kept = _Kept(row.plan, row.steps, rollout_plan.stored(row.plan, row.steps))
+        kept = _Kept(row.plan, row.steps, rollout_plan.read_stored(row.plan, row.steps))
         setattr(row, _KEPT, kept)
     return kept.parsed
 

@@ -20,7 +20,7 @@ from deployments.plans.web.plan_form import TemplateForm
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.ui.access import people_only
 
 
@@ -120,6 +120,6 @@ def _line(step: Step) -> StepLine:
     if step.soak_seconds:
         needs.append(descriptions.format_duration(step.soak_seconds))
     if step.min_requests:
-        needs.append(counted(step.min_requests, "request"))
+        needs.append(format_count(step.min_requests, "request"))
     then = "auto-promote" if step.auto_promote else "manual promotion"
     return StepLine(step.weight, ", ".join(needs) or "no wait", then)

@@ -22,7 +22,7 @@ class HeldByJobs:
     left_amount: Decimal | None
 
 
-def held(team: Team, *, at: datetime, without_job_id: int | None = None) -> HeldByJobs:
+def sum_held(team: Team, *, at: datetime, without_job_id: int | None = None) -> HeldByJobs:
     """Sum what is held by jobs that run, or start without a further decision. A job that waits for approval
     holds nothing.
     """

@@ -52,7 +52,7 @@ def list_running(team: Team) -> list[RunningRevision]:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedGpus:
     """The committed GPUs and Neuron devices together, and the resources that they are requested by."""
 
     gpus: int
@@ -67,7 +67,7 @@ def committed_gpus(
     without_job_id: int | None = None,
 ) -> int:
     """Return the number of `committed` alone."""
-    return committed(
+    return sum_committed(
         team,
         running,
         without_deployment_id=without_deployment_id,
@@ -75,14 +75,14 @@ def committed_gpus(
     ).gpus
 
 
-def committed(
+def sum_committed(
     team: Team,
     running: Sequence[RunningRevision],
     *,
     without_change_id: int | None = None,
     without_deployment_id: int | None = None,
     without_job_id: int | None = None,
-) -> Committed:
+) -> CommittedGpus:
     """Sum the GPUs at full scale-out: what the team runs, batch jobs, and revisions of approved changes.
 
     A revision that an approved change scales counts at the larger of both sizes.
@@ -99,11 +99,13 @@ def committed(
         resources.add(spec.gpu_resource)
     baselines = list(_approved_baselines(team, without_change_id))
     resources |= {spec.gpu_resource for spec in baselines}
-    of_jobs = batch_jobs.held(team, at=clock.now(), without_job_id=without_job_id).gpus
+    of_jobs = batch_jobs.sum_held(team, at=clock.now(), without_job_id=without_job_id).gpus
     # Batch jobs take no Neuron devices.
     resources |= {shares.WHOLE} if of_jobs else set()
     of_baselines = sum(spec.most_gpus for spec in baselines)
-    return Committed(sum(gpus_by_revision.values()) + of_baselines + of_jobs, frozenset(resources))
+    return CommittedGpus(
+        sum(gpus_by_revision.values()) + of_baselines + of_jobs, frozenset(resources)
+    )
 
 
 def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, ServingSpec]]:
@@ -132,11 +134,11 @@ def _approved_baselines(team: Team, without_change_id: int | None) -> Iterator[S
     for change in rows.select_related("revision", "deployment__stable_revision"):
         if change.revision is None or change.deployment is None:
             continue
-        candidate = serving_spec.stored(change.revision.spec)
+        candidate = serving_spec.read_stored(change.revision.spec)
         spec = baselines.spec_of(change.deployment, plans.plan_of(change), candidate)
         if spec is not None:
             yield spec
 
 
 def _scaled(number: int, spec: Mapping[str, Any], scale: Mapping[str, Any]) -> ServingSpec:
-    return replicas.scaled(serving_spec.stored(spec), number=number, scale=scale)
+    return replicas.apply_scale(serving_spec.read_stored(spec), number=number, scale=scale)

@@ -131,7 +131,7 @@ def check_baseline(
     """
     is_alike = replica_size(baseline) == replica_size(candidate)
     count = baseline.min_replicas + (candidate.min_replicas if is_alike else 0)
-    both = replicas.reduced(baseline, count)
+    both = replicas.reduce_replicas(baseline, count)
     check = check_spec(both)
     what = "candidate and baseline" if is_alike else "baseline"
     pods = "1 replica" if count == 1 else f"{count} replicas"

@@ -26,7 +26,7 @@ def _check_gpu(version: ModelVersion, gpu_name: str) -> list[Check]:
     built_for = str(version.signature.get(COMPUTE_CAPABILITY, ""))
     if not built_for:
         return []
-    runs_on = compute_capability.of_gpu(gpu_name)
+    runs_on = compute_capability.get_compute_capability(gpu_name)
     built = (
         f"{version.label} was built for compute capability {built_for}, as its uploader declared"
     )

@@ -16,14 +16,14 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
 from fleet.capacity.selectors.capacity import GpuShare
 from fleet.clusters.selectors.clusters import ClusterInfo
-from fleet.costs.domain.forecast import hours_in_month_of, month_end_amount
+from fleet.costs.domain.forecast import count_hours_in_month, month_end_amount
 from fleet.costs.selectors import costs
 from fleet.gpus.domain import capacity_types
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from fleet.gpus.selectors import prices
 from portal.accounts.models import Team
 from portal.core import clock
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 CONSOLIDATION: Final = "Consolidation"
 
@@ -46,7 +46,7 @@ class SharesByCluster:
     def __init__(self, known: Mapping[int, Sequence[GpuShare]] | None = None) -> None:
         self._known = dict(known or {})
 
-    def of(self, cluster_id: int) -> Sequence[GpuShare]:
+    def list_shares(self, cluster_id: int) -> Sequence[GpuShare]:
         if cluster_id not in self._known:
             self._known[cluster_id] = capacity.list_shares(cluster_id=cluster_id)
         return self._known[cluster_id]
@@ -67,8 +67,8 @@ def estimate_cost(
     """
     share = find_gpu_share(offered, spec)
     each = share.usd_per_hour_amount if share else None
-    at, spend = clock.now(), costs.spent_this_month(team_slug=team.slug)
-    of_jobs = batch_jobs.held(team, at=at).left_amount
+    at, spend = clock.now(), costs.sum_spend_this_month(team_slug=team.slug)
+    of_jobs = batch_jobs.sum_held(team, at=at).left_amount
     spent = spend.total_amount.quantize(CENT)
     replaced_id = replaces.deployment_id if replaces else None
     own = [revision for revision in running if revision.deployment_id == replaced_id]
@@ -116,7 +116,7 @@ def find_gpu_shares(shares: Sequence[GpuShare], spec: ServingSpec) -> list[GpuSh
     """
     sizes = [(name, spec.gpu_resource, spec.gpus) for name in spec.instance_types]
     alike = [share for share in shares if share.size in sizes]
-    offered = {share.size: share for share in catalogue.offered(alike, spec.placement)}
+    offered = {share.size: share for share in catalogue.filter_shares(alike, spec.placement)}
     return [offered.get(size) for size in sizes]
 
 
@@ -165,7 +165,7 @@ def check_consolidation(
     if not catalogue.keeps_nodes(spec.placement):
         return []
     pods = spec.max_replicas * spec.nodes
-    nodes = counted(pods, "node")
+    nodes = format_count(pods, "node")
     detail = (
         f"Karpenter keeps the nodes of its pods, up to {nodes}, until the pods end: it moves none to save a node, "
         f"and updates none. {_describe_cost(cluster, shares, pods)}"
@@ -222,7 +222,7 @@ def _sum(
 ) -> Decimal | None:
     total = Decimal(0)
     for revision in revisions:
-        share = find_gpu_share(shares.of(revision.cluster_id), revision.spec)
+        share = find_gpu_share(shares.list_shares(revision.cluster_id), revision.spec)
         if share is None or share.usd_per_hour_amount is None:
             return None
         total += share.usd_per_hour_amount * replicas(revision.spec) * revision.spec.nodes
@@ -240,7 +240,7 @@ def _forecast(
     if steady is None or overlap is None:
         return None
     seconds = replaces.overlap_seconds if replaces else 0
-    return (steady + overlap * hours_in_month_of(at, seconds=seconds)).quantize(CENT)
+    return (steady + overlap * count_hours_in_month(at, seconds=seconds)).quantize(CENT)
 
 
 def _overlap_amount(overlap: Decimal | None, replaces: ReplacedDeployment | None) -> Decimal | None:

@@ -30,7 +30,7 @@ def check_place(
     """Check the environment and address of something that does not exist yet. No check where nothing restricts
     the environment.
     """
-    admitted = rule_selectors.admitted_on(cluster_id)
+    admitted = rule_selectors.list_admitted(cluster_id)
     if admitted and environment not in admitted:
         only = " and ".join(admitted)
         detail = f"{cluster} is reserved for {only}, and this is a request for {environment}."

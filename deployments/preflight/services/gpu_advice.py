@@ -12,7 +12,7 @@ from deployments.preflight.services import cost
 from deployments.registry.selectors import versions
 from deployments.sizing.domain import alternatives, declared_size, language_models
 from deployments.sizing.domain.alternatives import ListedInstanceType
-from deployments.sizing.domain.demand import Demand, Limits
+from deployments.sizing.domain.demand import Demand, TeamLimits
 from deployments.sizing.domain.memory import LanguageModel, Need, need_of_language_model
 from deployments.sizing.domain.ranking import Advice, Offer, RejectionReason, ShareKind
 from deployments.sizing.domain.ranking import advise as ranked
@@ -88,7 +88,7 @@ def advise_version(
         shares = _shares_of(cluster)
     is_language = load.language is not None or _language_model_of(version) is not None
     if not is_language:
-        shares = offers.of_gpus(shares)
+        shares = offers.drop_neuron(shares)
     local_offers = [_offer_of(share, cluster) for share in shares]
     return ranked(
         need=need,
@@ -106,8 +106,8 @@ def _shares_of(cluster: ClusterInfo) -> list[GpuShare]:
     bring that is not there yet.
     """
     listed = capacity.list_shares(cluster_id=cluster.id)
-    of_plugins = catalogue.offered(listed, Placement())
-    by_claim = catalogue.offered(
+    of_plugins = catalogue.filter_shares(listed, Placement())
+    by_claim = catalogue.filter_shares(
         [share for share in listed if share.is_claimed], Placement(device_claims=True)
     )
     return [*of_plugins, *by_claim]
@@ -140,13 +140,13 @@ def _demand(version: ModelVersion, load: Load) -> Demand:
     )
 
 
-def _limits(team: Team) -> Limits:
+def _limits(team: Team) -> TeamLimits:
     budget, running = team.monthly_budget_amount, quotas.list_running(team)
     per_hour = cost.sum_per_hour(running, cost.SharesByCluster())
     left = None
     if budget and per_hour is not None:
         left = budget - per_hour * HOURS_PER_MONTH
-    return Limits(
+    return TeamLimits(
         quota_left_gpus=team.quota_gpus - quotas.committed_gpus(team, running),
         budget_left_amount=left,
         is_budget_binding=team.is_budget_binding,

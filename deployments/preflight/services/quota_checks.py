@@ -22,14 +22,14 @@ def check_quota(
     baseline: ServingSpec | None = None,
 ) -> Check:
     """Count what the team runs at full scale-out and what is approved but not running yet."""
-    known = quotas.committed(
+    known = quotas.sum_committed(
         team,
         running,
         without_change_id=without_change_id,
         without_deployment_id=without_deployment_id,
     )
     committed, of_baseline = known.gpus, baseline.most_gpus if baseline else 0
-    counted = shares.kinds_of({*known.resources, spec.gpu_resource})
+    counted = shares.name_plural({*known.resources, spec.gpu_resource})
     total = committed + spec.most_gpus + of_baseline
     detail = f"{total} of {team.quota_gpus} {counted} of {team.slug} after this."
     if of_baseline:
@@ -49,5 +49,5 @@ def check_quota(
 
 def _describe_left(left: int, resource: str) -> str:
     """Describe what is left of the requested kind: "1 GPU is", "No Neuron devices are"."""
-    kinds = shares.kinds_of([resource])
+    kinds = shares.name_plural([resource])
     return f"1 {kinds.removesuffix('s')} is" if left == 1 else f"{left or 'No'} {kinds} are"

@@ -69,7 +69,7 @@ def check_knative(
         )
         fix = "Grant the portal get on ConfigMap config-features (manage.py cluster_rbac)."
         return [Check(KNATIVE_PODS, ok=None, detail=detail, fix=fix, is_blocking=False)]
-    refused = knative_flags.disabled(flags, fields)
+    refused = knative_flags.list_disabled(flags, fields)
     if not refused:
         detail = f"Knative on {cluster.name} allows every field of these pods."
         return [Check(KNATIVE_PODS, ok=True, detail=detail)]

@@ -54,5 +54,5 @@ def _others(team_id: int, cluster_id: int) -> QuerySet[Revision]:
 
 
 def _names_of(revision: Revision) -> tuple[str, ...]:
-    spec = serving_spec.stored(revision.spec)
+    spec = serving_spec.read_stored(revision.spec)
     return http_route.team_models_of(spec, revision.version.model.name)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from deployments.guards.domain.answers.answer_metrics import MOST_VALUES, Kind
+from deployments.guards.domain.answers.answer_metrics import MOST_VALUES, AnswerKind
 from deployments.guards.domain.evidence import Verdict
 from deployments.quality.domain import golden_requests as quality_golden_requests
 from deployments.quality.selectors import quality
@@ -104,7 +104,7 @@ class NewObservationsSerializer(Serializer):
     """
 
     revision = serializers.IntegerField(help_text="revision that gave the answers")
-    kind = choice_of(Kind)
+    kind = choice_of(AnswerKind)
     values = serializers.ListField(
         child=serializers.JSONField(), min_length=1, max_length=MOST_VALUES
     )
@@ -112,7 +112,7 @@ class NewObservationsSerializer(Serializer):
 
 class ObservationsSerializer(Serializer):
     revision = serializers.IntegerField(source="revision_number")
-    kind = choice_of(Kind)
+    kind = choice_of(AnswerKind)
     n = serializers.IntegerField()
     reference_n = serializers.IntegerField(
         help_text="number added to the reference set while it was incomplete"
@@ -183,7 +183,7 @@ class ObservationsView(IdempotentMixin, APIView):
             actor=actor_of(request),
             deployment_id=deployment_id,
             revision_number=body["revision"],
-            kind=Kind(body["kind"]),
+            kind=AnswerKind(body["kind"]),
             values=body["values"],
         )
         return Response(ObservationsSerializer(posted).data, status=status.HTTP_201_CREATED)

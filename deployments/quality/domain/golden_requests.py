@@ -90,7 +90,7 @@ def tolerances_of(stored: Mapping[str, Mapping[str, float]]) -> dict[str, Tolera
     return {name: Tolerance(**tolerance) for name, tolerance in stored.items()}
 
 
-def expected_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
+def read_expected(stored: Iterable[Mapping[str, Any]]) -> tuple[Output, ...]:
     return tuple(output_comparison.read_one(row) for row in stored)
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from django.db.models import QuerySet
 
 from deployments.guards.domain.answers import answer_windows
-from deployments.guards.domain.answers.answer_metrics import Kind, Summary
-from deployments.guards.domain.answers.answer_windows import Row
+from deployments.guards.domain.answers.answer_metrics import AnswerKind, Summary
+from deployments.guards.domain.answers.answer_windows import AnswerBatch
 from deployments.models import QualityObservation, Rollout
 from portal.core import clock
 
@@ -28,7 +28,7 @@ def posted_kinds(rollout: Rollout) -> set[str]:
     )
 
 
-def windows_of(rollout: Rollout, kind: Kind) -> Sides:
+def windows_of(rollout: Rollout, kind: AnswerKind) -> Sides:
     """Return the summaries of both sides window by window. Once stable gets no requests, its side is what was
     posted for it in the hour before.
     """
@@ -40,7 +40,7 @@ def windows_of(rollout: Rollout, kind: Kind) -> Sides:
     return _summaries(shared)
 
 
-def _beside_before(rollout: Rollout, kind: Kind, until: datetime) -> Sides:
+def _beside_before(rollout: Rollout, kind: AnswerKind, until: datetime) -> Sides:
     posted = QualityObservation.objects.filter(kind=kind).order_by("id")
     before = posted.filter(
         revision=rollout.stable_revision_id, at__gt=until - _BEFORE, at__lte=until
@@ -53,7 +53,7 @@ def _beside_before(rollout: Rollout, kind: Kind, until: datetime) -> Sides:
     return stable, candidate
 
 
-def _one_sided(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
+def _one_sided(rows: Iterable[AnswerBatch]) -> list[tuple[list[int], list[int]]]:
     """Return the windows of rows of one side, as `common` does for two; each window is its own pair."""
     return answer_windows.windows(rows, now=clock.now())[:_MOST_WINDOWS]
 
@@ -68,9 +68,12 @@ def _since(rollout: Rollout, at: datetime) -> QuerySet[QualityObservation]:
     return QualityObservation.objects.filter(revision__in=revisions, at__gte=at).order_by("id")
 
 
-def _rows(rollout: Rollout, posted: QuerySet[QualityObservation]) -> list[Row]:
+def _rows(rollout: Rollout, posted: QuerySet[QualityObservation]) -> list[AnswerBatch]:
     keys = posted.values_list("pk", "at", "revision_id")[:_MOST_KEYS]
-    return [Row(key, at, revision == rollout.candidate_revision_id) for key, at, revision in keys]
+    return [
+        AnswerBatch(key, at, revision == rollout.candidate_revision_id)
+        for key, at, revision in keys
+    ]
 
 
 def _summaries(windows: Sequence[tuple[list[int], list[int]]]) -> Sides:

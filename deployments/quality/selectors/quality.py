@@ -72,7 +72,7 @@ def golden_requests_of(model: Model) -> QuerySet[GoldenRequest]:
     return rows.select_related("model__team", "version", "created_by").order_by("name")
 
 
-def named(keys: Sequence[int]) -> list[GoldenRequest]:
+def list_by_ids(keys: Sequence[int]) -> list[GoldenRequest]:
     """Return golden requests by name, including those deleted since."""
     return list(GoldenRequest.objects.filter(pk__in=keys).order_by("name"))
 

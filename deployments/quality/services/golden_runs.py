@@ -106,7 +106,7 @@ def advance(*, run_id: int) -> None:
 
 def _is_ready(rollout: Rollout) -> bool:
     deployment = rollout.deployment
-    observed = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
+    observed = ObservedRevision.from_column(deployment.observed, rollout.candidate_revision.number)
     is_candidate = deployment.candidate_revision_id == rollout.candidate_revision_id
     is_current = deployment_selectors.is_current(deployment)
     return is_candidate and is_current and observed.is_ready is True
@@ -192,7 +192,7 @@ def _send(run: GoldenRun, row: GoldenResult) -> None:
     request = row.golden.request
     GoldenResult.objects.filter(pk=row.pk).update(attempts=row.attempts + 1)
     got, refusal = _read(pod_inference.infer(run.rollout.candidate_revision, request))
-    expected = golden_requests.expected_of(row.golden.expected)
+    expected = golden_requests.read_expected(row.golden.expected)
     allowed = golden_requests.tolerances_of(row.golden.tolerances)
     differences = output_comparison.compare(expected, got, allowed)
     stable, stable_message = _stable_answer(run.rollout.stable_revision, row)

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from deployments import rejections
 from deployments.guards.domain.answers import answer_metrics, two_sample_tests
-from deployments.guards.domain.answers.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers.answer_metrics import AnswerKind, Summary
 from deployments.models import Deployment, EmbeddingReference, QualityObservation, Revision
 from deployments.serving.selectors import deployments, statistics
 from portal.accounts import policy
@@ -32,13 +32,13 @@ class Posted:
     """The stored observation. `reference_n` is how many of the values went into the revision's reference set."""
 
     revision_number: int
-    kind: Kind
+    kind: AnswerKind
     n: int
     reference_n: int = 0
 
 
 def post(
-    *, actor: User, deployment_id: int, revision_number: int, kind: Kind, values: object
+    *, actor: User, deployment_id: int, revision_number: int, kind: AnswerKind, values: object
 ) -> Posted:
     """Store posted values. Raises Invalid for values that are not of the kind, and for revisions that do not
     serve.
@@ -47,7 +47,7 @@ def post(
     policy.require(actor, Action.REQUEST_CHANGE, deployment)
     revision = _serving(deployment, revision_number)
     with rejections.as_invalid():
-        if kind == Kind.EMBEDDINGS:
+        if kind == AnswerKind.EMBEDDINGS:
             vectors = answer_metrics.unit_vectors(values)
             return _post_vectors(actor, deployment, revision, vectors)
         summary = answer_metrics.sum_up(kind, values)
@@ -82,8 +82,8 @@ def _post_vectors(
         if later and reference.captured_at is not None:
             counts = answer_metrics.distances(later, reference.total)
             summary = Summary(len(later), counts, answer_metrics.sum_vectors(later, size))
-            _add(actor, revision, Kind.EMBEDDINGS, summary)
-    return Posted(revision.number, Kind.EMBEDDINGS, len(vectors), taken)
+            _add(actor, revision, AnswerKind.EMBEDDINGS, summary)
+    return Posted(revision.number, AnswerKind.EMBEDDINGS, len(vectors), taken)
 
 
 def _reference_of(revision: Revision) -> EmbeddingReference:
@@ -114,7 +114,7 @@ def _fill(reference: EmbeddingReference, vectors: Sequence[Sequence[float]]) -> 
     return len(taken)
 
 
-def _add(actor: User, revision: Revision, kind: Kind, summary: Summary) -> None:
+def _add(actor: User, revision: Revision, kind: AnswerKind, summary: Summary) -> None:
     """Add to the row of this minute, so that a busy service makes few rows. Call inside a
     transaction.
     """

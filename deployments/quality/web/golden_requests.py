@@ -30,7 +30,7 @@ _GOLDEN = documents.Bounds(most_bytes=4 * quality_golden_requests.MOST_BYTES)
 def _json_of(text: str | bytes) -> Any:
     try:
         return documents.read_json(text, _GOLDEN)
-    except documents.Unreadable as error:
+    except documents.UnreadableDocument as error:
         place = f"{error.place}: " if error.place else ""
         raise forms.ValidationError(f"{place}{error.message}") from error
 

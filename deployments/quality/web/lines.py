@@ -16,7 +16,7 @@ from deployments.quality.selectors import quality
 from deployments.quality.selectors.quality import BeforeTrafficRow
 from deployments.registry.domain import signatures
 from deployments.registry.domain.signatures import Tensor
-from deployments.serving.services.try_it import Trial
+from deployments.serving.services.try_it import TrialResponse
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -80,7 +80,9 @@ def golden_lines(model: Model) -> list[GoldenLine]:
     return [
         GoldenLine(
             row=row,
-            outputs=", ".join(output.name for output in golden_requests.expected_of(row.expected)),
+            outputs=", ".join(
+                output.name for output in golden_requests.read_expected(row.expected)
+            ),
             tolerances=_format_tolerances(row),
             last=last.get(row.pk),
         )
@@ -89,7 +91,7 @@ def golden_lines(model: Model) -> list[GoldenLine]:
 
 
 def saving_context(
-    user: User, deployment: Deployment, trial: Trial | None, body: str
+    user: User, deployment: Deployment, trial: TrialResponse | None, body: str
 ) -> dict[str, Any]:
     """Return the context of the form that saves an answer. `saving` is None where there is nothing to save."""
     stable = deployment.stable_revision
@@ -194,7 +196,7 @@ def _disagreement(answered: int, differing: int) -> str:
 def _format_tolerances(row: GoldenRequest) -> list[str]:
     stated = golden_requests.tolerances_of(row.tolerances)
     texts = []
-    for output in golden_requests.expected_of(row.expected):
+    for output in golden_requests.read_expected(row.expected):
         allowed = outputs.tolerance_of(output, stated)
         exact = output.datatype not in outputs.FLOATS or allowed == outputs.EXACT
         text = "exact" if exact else f"± {allowed.absolute:g} + {100 * allowed.relative:g}%"

@@ -189,7 +189,7 @@ class ListedVersionSerializer(Serializer):
 
     @extend_schema_field(DeclarationSerializer)
     def get_declared(self, version: ListedVersion | ModelVersion) -> Any:
-        return declarations.shown(version.declared)
+        return declarations.show_declared(version.declared)
 
 
 class OriginSerializer(Serializer):
@@ -242,7 +242,7 @@ class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
     @extend_schema_field(LoadTestSerializer(allow_null=True))
     def get_load_test(self, version: ModelVersion) -> Any:
         """The result of loading the version in Triton before it was ready. Null without a result."""
-        result = results.of_signature(version.signature)
+        result = results.read_load_test(version.signature)
         return result and LoadTestSerializer(result.to_json()).data
 
     @extend_schema_field(SignatureSerializer(allow_null=True))

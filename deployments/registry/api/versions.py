@@ -71,7 +71,7 @@ class VersionStartsView(APIView):
         version = registry_versions.get_version(actor=actor_of(request), version_id=version_id)
         return Response(
             TypicalStartSerializer(
-                starts.typical_starts(served_revisions.of_version(version)), many=True
+                starts.typical_starts(served_revisions.read_served_revisions(version)), many=True
             ).data
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class BatchingVerdict(StrEnum):
     """The result of a batching trial of the first dimension."""
 
     SHOWN = "shown"
@@ -25,18 +25,18 @@ class BatchingDecision:
 
 
 def decide(
-    verdict: Verdict, reason: str, *, is_declared: bool | None, largest: int
+    verdict: BatchingVerdict, reason: str, *, is_declared: bool | None, largest: int
 ) -> BatchingDecision:
     """Decide the batching. A trial result takes precedence; the declaration decides only if there is none."""
-    if verdict is Verdict.NONE:
+    if verdict is BatchingVerdict.NONE:
         return BatchingDecision(
             0, "off: the inputs and outputs do not share a dynamic batch dimension."
         )
-    if verdict is Verdict.DIFFERS:
+    if verdict is BatchingVerdict.DIFFERS:
         return BatchingDecision(0, f"off: {reason} Batched requests would return wrong results.")
     if is_declared is False:
         return BatchingDecision(0, "off, as declared.")
-    if verdict is Verdict.SHOWN:
+    if verdict is BatchingVerdict.SHOWN:
         message = f"up to {largest}: an item gives the same result alone and in a batch."
         return BatchingDecision(largest, message)
     if is_declared:

@@ -17,8 +17,8 @@ import numpy as np
 import onnxruntime
 
 from deployments.registry.domain import onnx_loading, trial_inputs
-from deployments.registry.domain.batching import Verdict
-from deployments.registry.domain.not_servable import quoted
+from deployments.registry.domain.batching import BatchingVerdict
+from deployments.registry.domain.not_servable import quote
 from deployments.registry.domain.trial_inputs import BFLOAT16, Input
 
 _ITEMS: Final = 5
@@ -79,11 +79,13 @@ def run(argument: dict[str, Any]) -> dict[str, str]:
     return {"verdict": verdict, "reason": reason}
 
 
-def _decide(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[Verdict, str]:
+def _decide(
+    trial: _Trial, largest: int, sizes: dict[str, list[int]]
+) -> tuple[BatchingVerdict, str]:
     if not all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in trial.inputs):
-        return Verdict.NONE, ""
+        return BatchingVerdict.NONE, ""
     if not trial_inputs.can_make(trial.inputs):
-        return Verdict.UNKNOWN, "The model has inputs that can't be generated for a test."
+        return BatchingVerdict.UNKNOWN, "The model has inputs that can't be generated for a test."
     refusal = "The inputs are too large to test here."
     for items in _attempts(trial.inputs, sizes):
         try:
@@ -97,7 +99,7 @@ def _decide(trial: _Trial, largest: int, sizes: dict[str, list[int]]) -> tuple[V
         if verdict is not None:
             return verdict
         refusal = "All generated items gave the same result, so the test is inconclusive."
-    return Verdict.UNKNOWN, refusal
+    return BatchingVerdict.UNKNOWN, refusal
 
 
 def _attempts(
@@ -114,22 +116,22 @@ def _attempts(
 
 def _compare(
     trial: _Trial, items: Sequence[dict[str, Any]], alone: list[dict[str, Any]], largest: int
-) -> tuple[Verdict, str] | None:
+) -> tuple[BatchingVerdict, str] | None:
     """Compare the answers to items alone and in batches. None if these items are inconclusive."""
     for name, array in alone[0].items():
         if array.ndim == 0 or len(array) != 1:
-            return Verdict.DIFFERS, f"{quoted(name)} does not have one result for each item."
+            return BatchingVerdict.DIFFERS, f"{quote(name)} does not have one result for each item."
     mismatch = _first_mismatch(trial, trial.run([items[0]]), alone[0])
     if mismatch:
-        return Verdict.UNKNOWN, f"{quoted(mismatch)} changes from run to run."
+        return BatchingVerdict.UNKNOWN, f"{quote(mismatch)} changes from run to run."
     for indices in _PAIRS:
         difference = _find_difference(trial, items, alone, indices)
         if difference:
-            return Verdict.DIFFERS, difference
+            return BatchingVerdict.DIFFERS, difference
     if not _first_mismatch(trial, alone[0], alone[1]):
         return None
     difference = _try_larger_batches(trial, items, alone, largest)
-    return (Verdict.DIFFERS, difference) if difference else (Verdict.SHOWN, "")
+    return (BatchingVerdict.DIFFERS, difference) if difference else (BatchingVerdict.SHOWN, "")
 
 
 def _try_larger_batches(
@@ -167,13 +169,13 @@ def _find_difference(
         return f"A batch of {count} items failed: {error}"
     for name, array in batched.items():
         if array.ndim == 0 or len(array) != count:
-            return f"{quoted(name)} does not have one result for each of {count} items."
+            return f"{quote(name)} does not have one result for each of {count} items."
     for row, index in enumerate(indices):
         own = {name: array[row : row + 1] for name, array in batched.items()}
         mismatch = _first_mismatch(trial, own, alone[index])
         if mismatch:
             return (
-                f"{quoted(mismatch)} of the same item differs between a single request and "
+                f"{quote(mismatch)} of the same item differs between a single request and "
                 f"position {row + 1} in a batch of {count}."
             )
     return ""

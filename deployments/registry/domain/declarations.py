@@ -59,7 +59,7 @@ class Declaration:
 _NOTHING: Final = Declaration().to_json()
 
 
-def shown(data: Mapping[str, Any]) -> dict[str, Any]:
+def show_declared(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the column `declared` as REST shows it: with what is not declared."""
     return from_json(data).to_json() if data else {**_NOTHING, "largest_inputs": {}}
 

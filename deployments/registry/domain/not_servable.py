@@ -17,7 +17,7 @@ def printable(text: str | bytes) -> str:
     return "".join(char if char.isprintable() else "�" for char in decoded)
 
 
-def quoted(text: str | bytes, *, longest: int = 60) -> str:
+def quote(text: str | bytes, *, longest: int = 60) -> str:
     """Return the text in quotes, truncated to `longest` characters."""
     plain = printable(text)
     return f"“{plain[:longest]}{'…' if len(plain) > longest else ''}”"

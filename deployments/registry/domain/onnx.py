@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from deployments.registry.domain import onnx_external_data, onnx_graphs, onnx_refusals
 from deployments.registry.domain.formats.onnx import MAX_BYTES
-from deployments.registry.domain.not_servable import NotServable, printable, quoted
+from deployments.registry.domain.not_servable import NotServable, printable, quote
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.domain.signatures import Signature, Tensor, detect_max_batch_size
 from deployments.sizing.domain import activations
@@ -116,11 +116,11 @@ def _outputs(graph: Any) -> tuple[Tensor, ...]:
 def _tensor(value: Any) -> Tensor:
     if isinstance(value.name, bytes):
         raise NotServable(
-            f"A tensor name is not valid UTF-8 ({quoted(value.name)}). Rename it and export again."
+            f"A tensor name is not valid UTF-8 ({quote(value.name)}). Rename it and export again."
         )
     if not value.type.HasField("tensor_type"):
         raise NotServable(
-            f"{quoted(value.name)} is a "
+            f"{quote(value.name)} is a "
             f"{value.type.WhichOneof('value') or 'value without a type'}, but Triton serves "
             "tensors only. Change the model so that each input and output is one tensor."
         )
@@ -128,12 +128,12 @@ def _tensor(value: Any) -> Tensor:
     dtype = _DTYPES.get(tensor_type.elem_type)
     if dtype is None:
         raise NotServable(
-            f"{quoted(value.name)} has an element type that Triton does not serve "
+            f"{quote(value.name)} has an element type that Triton does not serve "
             f"({_name_of_type(tensor_type.elem_type)}); cast it in the model."
         )
     if not tensor_type.HasField("shape"):
         raise NotServable(
-            f"{quoted(value.name)} declares no shape, so its rank is unknown. Run "
+            f"{quote(value.name)} declares no shape, so its rank is unknown. Run "
             "onnx.shape_inference.infer_shapes on the model and export it again."
         )
     dims = tensor_type.shape.dim

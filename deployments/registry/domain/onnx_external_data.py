@@ -13,7 +13,7 @@ from typing import Any, Final
 import onnx
 
 from deployments.registry.domain import onnx_graphs
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 _MAX_DIGITS: Final = 18
 _ADVICE: Final = (
@@ -41,11 +41,11 @@ def _locate(tensor: Any, files: Mapping[str, int]) -> str:
     entries = [(entry.key, entry.value) for entry in tensor.external_data]
     fields = dict(entries)
     if len(fields) != len(entries) or not all(isinstance(text, str) for text in fields.values()):
-        raise NotServable(f"{quoted(tensor.name)} describes its file twice. {_ADVICE}")
+        raise NotServable(f"{quote(tensor.name)} describes its file twice. {_ADVICE}")
     path = _path_of(fields.get("location", ""))
     if path not in files:
         raise NotServable(
-            f"The weights are in other files ({quoted(path)}), which the upload does not have next to the "
+            f"The weights are in other files ({quote(path)}), which the upload does not have next to the "
             "model. Upload the whole folder, or save the model as one file: "
             "onnx.save_model(onnx.load('model.onnx'), 'single.onnx', save_as_external_data=False)."
         )
@@ -54,7 +54,7 @@ def _locate(tensor: Any, files: Mapping[str, int]) -> str:
     length = _number(tensor, fields["length"]) if "length" in fields else size - offset
     if length < 0 or offset + length > size:
         raise NotServable(
-            f"{quoted(tensor.name)} ends at byte {offset + max(length, 0):,} of {quoted(path)}, which has "
+            f"{quote(tensor.name)} ends at byte {offset + max(length, 0):,} of {quote(path)}, which has "
             f"{size:,}. The file is damaged or cut off. {_ADVICE}"
         )
     return path
@@ -66,7 +66,7 @@ def _path_of(location: str) -> str:
     is_inside = location and "\\" not in location and ":" not in location
     if not is_inside or any(part in ("", "..") for part in parts):
         raise NotServable(
-            f"A tensor's bytes are in {quoted(location) if location else 'a file without a name'}, which "
+            f"A tensor's bytes are in {quote(location) if location else 'a file without a name'}, which "
             f"is not inside the folder of the model. {_ADVICE}"
         )
     return "/".join(parts)
@@ -75,7 +75,7 @@ def _path_of(location: str) -> str:
 def _number(tensor: Any, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise NotServable(
-            f"{quoted(tensor.name)} begins or ends at {quoted(text)}, which is not a position in a file. "
+            f"{quote(tensor.name)} begins or ends at {quote(text)}, which is not a position in a file. "
             f"{_ADVICE}"
         )
     return int(text)

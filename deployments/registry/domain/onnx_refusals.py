@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from deployments.registry.domain import onnx_graphs
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 from deployments.registry.domain.signatures import ANY, Tensor
 
 MAX_TENSORS: Final = 50_000
@@ -65,7 +65,7 @@ def refuse_zip_maps(graph: Any) -> None:
     if len(cut) > _LONGEST_FIX or not cut.isprintable():
         cut = "onnx.utils.extract_model, with the input of ZipMap in the place of its output"
     raise NotServable(
-        f"{quoted(maps[0])} is a map for each row (ZipMap), but Triton serves tensors only. Cut it off: "
+        f"{quote(maps[0])} is a map for each row (ZipMap), but Triton serves tensors only. Cut it off: "
         f"{cut}. Or convert again without it: zipmap=False of onnxmltools, options={{'zipmap': False}} of skl2onnx."
     )
 
@@ -86,7 +86,7 @@ def refuse_unusable_tensors(inputs: Sequence[Tensor], outputs: Sequence[Tensor])
         duplicates = [name for name, times in Counter(t.name for t in group).items() if times > 1]
         if duplicates:
             raise NotServable(
-                f"The model has more than one {kind} {quoted(duplicates[0])}. Give each its own name."
+                f"The model has more than one {kind} {quote(duplicates[0])}. Give each its own name."
             )
         for tensor in group:
             _refuse_name(kind, tensor.name)
@@ -96,7 +96,7 @@ def refuse_unusable_tensors(inputs: Sequence[Tensor], outputs: Sequence[Tensor])
 def _refuse_name(kind: str, name: str) -> None:
     if not name or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise NotServable(
-            f"An {kind} is named {quoted(name)}: names are 1 to {MAX_NAME_LENGTH:,} printable "
+            f"An {kind} is named {quote(name)}: names are 1 to {MAX_NAME_LENGTH:,} printable "
             "characters. Rename it and export again."
         )
 
@@ -105,6 +105,6 @@ def _refuse_dims(kind: str, tensor: Tensor) -> None:
     invalid = [dim for dim in tensor.dims if dim != ANY and not 1 <= dim <= _MAX_DIM]
     if invalid:
         raise NotServable(
-            f"The {kind} {quoted(tensor.name)} has a dimension of {invalid[0]:,}. Dimensions "
+            f"The {kind} {quote(tensor.name)} has a dimension of {invalid[0]:,}. Dimensions "
             "must be 1 or more, or a name for a dynamic dimension."
         )

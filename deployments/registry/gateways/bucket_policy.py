@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from deployments.registry.domain import object_keys
 from deployments.registry.gateways import object_locks
-from deployments.registry.gateways.object_store_errors import ArtifactError, translated
+from deployments.registry.gateways.object_store_errors import ArtifactError, translate_errors
 
 SID: Final = "OnlySlipwayWritesWhatIsServed"
 _WRITES: Final = (
@@ -43,13 +43,13 @@ def write(client: Any, bucket: str, writers: Sequence[str]) -> None:
     """Add or replace our statement; keep others."""
     others = [other for other in read(client, bucket) if other.get("Sid") != SID]
     policy = {"Version": "2012-10-17", "Statement": [*others, statement(bucket, writers)]}
-    with translated(bucket):
+    with translate_errors(bucket):
         client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
 
 def read(client: Any, bucket: str) -> list[dict[str, Any]]:
     try:
-        with translated(bucket):
+        with translate_errors(bucket):
             response = client.get_bucket_policy(Bucket=bucket)
     except ArtifactError as error:
         if _code_of(error) == "NoSuchBucketPolicy":
@@ -63,7 +63,7 @@ def lock(client: Any, bucket: str) -> None:
     """Enable Object Lock without default retention: the portal locks individual objects."""
     if object_locks.is_on(client, bucket):
         return
-    with translated(bucket):
+    with translate_errors(bucket):
         client.put_object_lock_configuration(
             Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
         )

@@ -16,7 +16,7 @@ from deployments.registry.gateways.object_store import S3Store
 from deployments.registry.gateways.object_store_errors import (
     ArtifactError,
     ObjectMissing,
-    translated,
+    translate_errors,
 )
 
 _ABANDONED_DAYS: Final = 2
@@ -25,7 +25,7 @@ _NO_WRITER: Final = "not set: pass the portal's own role with --writer"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BucketFinding:
     """The finding of a check of the bucket. `ok` None: not requested, or the store does not report it."""
 
     name: str
@@ -36,7 +36,7 @@ class Finding:
 def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
     """Prepare the bucket for uploads. Safe to repeat. `origins` are the portal's own, as the browser names them."""
     client, bucket = store.client, store.bucket
-    with translated(bucket):
+    with translate_errors(bucket):
         if not _exists(client, bucket):
             _create(client, bucket, region)
         client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
@@ -46,7 +46,7 @@ def prepare(store: S3Store, *, region: str, origins: Sequence[str]) -> None:
         )
 
 
-def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
+def protect(store: S3Store, *, writers: Sequence[str]) -> list[BucketFinding]:
     """Set Object Lock, and the policy where the portal's own roles are named. Safe to repeat. Returns what the
     store refused.
     """
@@ -61,11 +61,11 @@ def protect(store: S3Store, *, writers: Sequence[str]) -> list[Finding]:
         try:
             step()
         except ArtifactError as error:
-            refused.append(Finding(name, ok=False, detail=f"the store refused it: {error}"))
+            refused.append(BucketFinding(name, ok=False, detail=f"the store refused it: {error}"))
     return refused
 
 
-def check(store: S3Store, *, origins: Sequence[str], writers: Sequence[str]) -> list[Finding]:
+def check(store: S3Store, *, origins: Sequence[str], writers: Sequence[str]) -> list[BucketFinding]:
     """Read the current settings of the bucket, without changes."""
     client, bucket = store.client, store.bucket
     return [
@@ -77,23 +77,23 @@ def check(store: S3Store, *, origins: Sequence[str], writers: Sequence[str]) -> 
     ]
 
 
-def _run_check(name: str, read: Callable[[], tuple[bool | None, str]]) -> Finding:
+def _run_check(name: str, read: Callable[[], tuple[bool | None, str]]) -> BucketFinding:
     try:
         ok, detail = read()
     except ArtifactError as error:
-        return Finding(name, ok=False, detail=f"could not be read: {error}")
-    return Finding(name, ok, detail)
+        return BucketFinding(name, ok=False, detail=f"could not be read: {error}")
+    return BucketFinding(name, ok, detail)
 
 
 def _versions(client: Any, bucket: str) -> tuple[bool, str]:
-    with translated(bucket):
+    with translate_errors(bucket):
         status = client.get_bucket_versioning(Bucket=bucket).get("Status", "")
     is_on = status == "Enabled"
     return is_on, "kept" if is_on else "disabled, so approved files cannot be identified"
 
 
 def _origins(client: Any, bucket: str, origins: Sequence[str]) -> tuple[bool, str]:
-    with translated(bucket):
+    with translate_errors(bucket):
         rules = client.get_bucket_cors(Bucket=bucket)["CORSRules"]
     allowed = {
         origin
@@ -110,7 +110,7 @@ def _origins(client: Any, bucket: str, origins: Sequence[str]) -> tuple[bool, st
 
 
 def _abandoned_upload_rule(client: Any, bucket: str) -> tuple[bool, str]:
-    with translated(bucket):
+    with translate_errors(bucket):
         rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
     is_enabled = any(
         rule.get("ID") == _ABANDONED and rule.get("Status") == "Enabled" for rule in rules
@@ -140,7 +140,7 @@ def _policy(client: Any, bucket: str, writers: Sequence[str]) -> tuple[bool | No
 
 def _exists(client: Any, bucket: str) -> bool:
     try:
-        with translated(bucket):
+        with translate_errors(bucket):
             client.head_bucket(Bucket=bucket)
     except ObjectMissing:
         return False
@@ -157,7 +157,7 @@ def _create(client: Any, bucket: str, region: str) -> None:
     """
     options = {} if region == "us-east-1" else _location(region)
     try:
-        with translated(bucket):
+        with translate_errors(bucket):
             client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True, **options)
     except ArtifactError:
         client.create_bucket(Bucket=bucket, **options)

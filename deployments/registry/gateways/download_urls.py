@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.registry.gateways.object_store_errors import translated
+from deployments.registry.gateways.object_store_errors import translate_errors
 
 
 def sign(client: Any, bucket: str, key: str, *, filename: str, seconds: int) -> str:
@@ -17,5 +17,5 @@ def sign(client: Any, bucket: str, key: str, *, filename: str, seconds: int) -> 
         "ResponseContentDisposition": f'attachment; filename="{filename}"',
         "ResponseContentType": "application/octet-stream",
     }
-    with translated(key):
+    with translate_errors(key):
         return str(client.generate_presigned_url("get_object", Params=params, ExpiresIn=seconds))

@@ -18,7 +18,7 @@ from deployments.registry.gateways.object_store_errors import (
     ObjectMissing,
     StillAssembling,
     StoreUnreachable,
-    translated,
+    translate_errors,
 )
 from deployments.registry.gateways.object_store_types import StoredPart
 
@@ -49,7 +49,7 @@ def complete(
         for part in parts
     ]
     try:
-        with translated(key):
+        with translate_errors(key):
             response = client.complete_multipart_upload(
                 Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": manifest}
             )

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from deployments.registry.gateways.object_store_errors import (
     ArtifactError,
     StoreRefused,
-    translated,
+    translate_errors,
 )
 from deployments.registry.gateways.object_store_types import StoredObject
 
@@ -28,7 +28,7 @@ _UNSUPPORTED_STATUSES: Final = (405, 501)
 
 def is_on(client: Any, bucket: str) -> bool:
     try:
-        with translated(bucket):
+        with translate_errors(bucket):
             response = client.get_object_lock_configuration(Bucket=bucket)
     except ArtifactError as error:
         if _is_unsupported(error):
@@ -70,7 +70,7 @@ def _delete(client: Any, bucket: str, objects: Sequence[dict[str, str]]) -> list
 
 
 def _set(client: Any, bucket: str, key: str, version_id: str, hold: dict[str, str]) -> None:
-    with translated(key):
+    with translate_errors(key):
         client.put_object_legal_hold(Bucket=bucket, Key=key, VersionId=version_id, LegalHold=hold)
 
 

@@ -23,7 +23,7 @@ from deployments.registry.gateways.object_store_errors import (
     StoreRefused,
     StoreUnreachable,
     UploadMissing,
-    translated,
+    translate_errors,
 )
 from deployments.registry.gateways.object_store_types import ArtifactStore, StoredObject, StoredPart
 
@@ -64,7 +64,7 @@ class S3Store:
         and rejects a mismatch.
         """
         extra = {"ChecksumAlgorithm": "SHA256"} if with_part_checksums else {}
-        with translated(key):
+        with translate_errors(key):
             response = self.client.create_multipart_upload(Bucket=self.bucket, Key=key, **extra)
         return str(response["UploadId"])
 
@@ -79,7 +79,7 @@ class S3Store:
         params["ContentLength"] = size_bytes
         if sha256_base64:
             params["ChecksumSHA256"] = sha256_base64
-        with translated(key):
+        with translate_errors(key):
             return str(
                 self.browser_client.generate_presigned_url(
                     "upload_part", Params=params, ExpiresIn=PRESIGNED_SECONDS
@@ -91,7 +91,7 @@ class S3Store:
         pages = self.client.get_paginator("list_parts").paginate(
             Bucket=self.bucket, Key=key, UploadId=upload_id
         )
-        with translated(key):
+        with translate_errors(key):
             return [
                 StoredPart(
                     number=int(part["PartNumber"]),
@@ -104,7 +104,7 @@ class S3Store:
             ]
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> StoredPart:
-        with translated(key):
+        with translate_errors(key):
             response = self.client.upload_part(
                 Bucket=self.bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=body
             )
@@ -128,7 +128,7 @@ class S3Store:
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         try:
-            with translated(key):
+            with translate_errors(key):
                 self.client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
         except UploadMissing:
             return
@@ -138,7 +138,7 @@ class S3Store:
         pages = self.client.get_paginator("list_multipart_uploads").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
-        with translated(prefix):
+        with translate_errors(prefix):
             rows = [row for page in pages for row in page.get("Uploads", [])]
         for row in rows:
             self.abort_upload(str(row["Key"]), str(row["UploadId"]))
@@ -146,7 +146,7 @@ class S3Store:
     def head(self, key: str, version_id: str = "") -> StoredObject:
         """Describe an object. Without a version_id, its newest version."""
         which = {"VersionId": version_id} if version_id else {}
-        with translated(key):
+        with translate_errors(key):
             response = self.client.head_object(Bucket=self.bucket, Key=key, **which)
         return StoredObject(
             key=key,
@@ -156,21 +156,21 @@ class S3Store:
         )
 
     def read(self, key: str, version_id: str) -> Iterator[bytes]:
-        with translated(key):
+        with translate_errors(key):
             response = self.client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)
             yield from response["Body"].iter_chunks(_READ_BYTES)
 
     def read_range(self, key: str, version_id: str, start: int, count: int) -> bytes:
         """Read `count` bytes from `start`, which must be inside the object. S3 ends at its last byte."""
         which = f"bytes={start}-{start + count - 1}"
-        with translated(key):
+        with translate_errors(key):
             response = self.client.get_object(
                 Bucket=self.bucket, Key=key, VersionId=version_id, Range=which
             )
             return bytes(response["Body"].read())
 
     def put(self, key: str, body: bytes, *, content_type: str) -> str:
-        with translated(key):
+        with translate_errors(key):
             response = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, ContentType=content_type
             )
@@ -181,7 +181,7 @@ class S3Store:
         S3 answers each within seconds; `keep_alive` is called after each.
         """
         named = {"Bucket": self.bucket, "Key": source.key, "VersionId": source.version_id}
-        with translated(source.key):
+        with translate_errors(source.key):
             if source.size_bytes <= _LARGEST_SINGLE_COPY_BYTES:
                 self.client.copy_object(Bucket=self.bucket, Key=target_key, CopySource=named)
             else:
@@ -192,7 +192,7 @@ class S3Store:
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
-        with translated(prefix):
+        with translate_errors(prefix):
             return [str(row["Key"]) for page in pages for row in page.get("Contents", [])]
 
     def list_newest(self, prefix: str) -> list[StoredObject]:
@@ -200,7 +200,7 @@ class S3Store:
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
-        with translated(prefix):
+        with translate_errors(prefix):
             rows = [row for page in pages for row in page.get("Versions", []) if row["IsLatest"]]
         objects = [
             StoredObject(row["Key"], str(row["VersionId"]), int(row["Size"]), str(row["ETag"]))
@@ -221,7 +221,7 @@ class S3Store:
         pages = self.client.get_paginator("list_object_versions").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
-        with translated(prefix):
+        with translate_errors(prefix):
             objects = [
                 {"Key": row["Key"], "VersionId": row["VersionId"]}
                 for page in pages

@@ -53,7 +53,7 @@ _BY_CODE: Final[dict[str, type[ArtifactError]]] = {
 
 
 @contextmanager
-def translated(key: str) -> Iterator[None]:
+def translate_errors(key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:

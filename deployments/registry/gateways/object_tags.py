@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from deployments.registry.gateways.object_store_errors import ArtifactError, translated
+from deployments.registry.gateways.object_store_errors import ArtifactError, translate_errors
 from deployments.registry.gateways.object_store_types import StoredObject
 
 _UNSUPPORTED_STATUSES: Final = (405, 501)
@@ -17,7 +17,7 @@ def write(client: Any, bucket: str, item: StoredObject, tags: Mapping[str, str])
     """Replace the tags of exactly this VersionId. False if the store has no tags."""
     rows = [{"Key": key, "Value": value} for key, value in tags.items()]
     try:
-        with translated(item.key):
+        with translate_errors(item.key):
             client.put_object_tagging(
                 Bucket=bucket, Key=item.key, VersionId=item.version_id, Tagging={"TagSet": rows}
             )

@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from deployments.registry.gateways.object_store_errors import translated
+from deployments.registry.gateways.object_store_errors import translate_errors
 from portal.core import network_failures
 
 _TIMEOUTS: Final = Config(connect_timeout=2, read_timeout=5, retries={"max_attempts": 2})
@@ -49,7 +49,7 @@ def excess(bucket: str) -> list[str]:
 
 def encryption(client: Any, bucket: str) -> str:
     """Return the algorithm that new objects are encrypted with. Empty means none by default."""
-    with translated(bucket):
+    with translate_errors(bucket):
         answer = client.get_bucket_encryption(Bucket=bucket)
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
     return next((_algorithm(rule) for rule in rules if _algorithm(rule)), "")

@@ -51,7 +51,7 @@ _ENVIRONMENT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     memory_bytes: int
     cpu_seconds: float
     wall_seconds: float
@@ -94,14 +94,14 @@ class Died:
 Outcome = Finished | Refused | Broken | Died
 
 
-def limits_for(file_bytes: int) -> Limits:
+def limits_for(file_bytes: int) -> SandboxLimits:
     """Return the limits of a task. Memory: the base + 6 x the file. CPU: the base + 60 s per GiB. Wall time: 5
     x CPU.
     """
     cpu_seconds = settings.SLIPWAY_EXAMINATION_CPU_SECONDS + _CPU_SECONDS_PER_GIB * (
         file_bytes / GIB
     )
-    return Limits(
+    return SandboxLimits(
         memory_bytes=settings.SLIPWAY_EXAMINATION_MEMORY_MIB * MIB
         + _MEMORY_PER_FILE_BYTE * file_bytes,
         cpu_seconds=cpu_seconds,
@@ -113,7 +113,7 @@ def run(
     task: str,
     argument: Any,
     *,
-    limits: Limits,
+    limits: SandboxLimits,
     while_running: Callable[[], None] = lambda: None,
     access: Access | None = None,
 ) -> Outcome:
@@ -145,7 +145,7 @@ def run(
         return _outcome(code, limits, answer, _tail(errors))
 
 
-def _request(task: str, argument: Any, limits: Limits, server: ArtifactServer) -> bytes:
+def _request(task: str, argument: Any, limits: SandboxLimits, server: ArtifactServer) -> bytes:
     request = {
         "artifact": server.description,
         "task": task,
@@ -165,7 +165,7 @@ def _library_path() -> dict[str, str]:
 
 def _wait(
     process: Sandboxed,
-    limits: Limits,
+    limits: SandboxLimits,
     while_running: Callable[[], None],
     server: ArtifactServer,
 ) -> bool:
@@ -200,7 +200,7 @@ def _poll(descriptors: list[int], seconds: float) -> set[int]:
     return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
 
 
-def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outcome:
+def _outcome(code: int, limits: SandboxLimits, answer: IO[bytes], errors: str) -> Outcome:
     if code == 0:
         return _read_result(answer, limits)
     if code == -signal.SIGXCPU:
@@ -216,7 +216,7 @@ def _outcome(code: int, limits: Limits, answer: IO[bytes], errors: str) -> Outco
     return Died(DeathCause.CRASH, f"the reader process crashed ({what})")
 
 
-def _read_result(answer: IO[bytes], limits: Limits) -> Outcome:
+def _read_result(answer: IO[bytes], limits: SandboxLimits) -> Outcome:
     answer.seek(0)
     body = answer.read(_MAX_RESULT_BYTES + 1)
     if len(body) > _MAX_RESULT_BYTES:
@@ -235,7 +235,7 @@ def _read_result(answer: IO[bytes], limits: Limits) -> Outcome:
     return _out_of_memory(limits)
 
 
-def _out_of_memory(limits: Limits) -> Died:
+def _out_of_memory(limits: SandboxLimits) -> Died:
     return Died(
         DeathCause.MEMORY, f"it needed more than {limits.memory_bytes // MIB:,} MiB of memory"
     )

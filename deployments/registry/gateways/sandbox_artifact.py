@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from deployments.registry.domain.artifacts.reading import MAX_READ_BYTES, Artifact, framed
+from deployments.registry.domain.artifacts.reading import MAX_READ_BYTES, Artifact, frame_answer
 
 # Of all answers to one task. Descriptions of models are small; weights are not read.
 MAX_ANSWERED_BYTES: Final = 256 * 2**20
@@ -151,7 +151,7 @@ class ArtifactServer:
         if not is_legal or self._answered > access.most_bytes or self._ours is None:
             return False
         try:
-            self._ours.sendall(framed(access.artifact.read(path, start, count)))
+            self._ours.sendall(frame_answer(access.artifact.read(path, start, count)))
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             return False
         return True

@@ -21,7 +21,7 @@ class ServedRevisions:
     times: Mapping[int, Stood]
 
 
-def of_version(version: ModelVersion) -> ServedRevisions:
+def read_served_revisions(version: ModelVersion) -> ServedRevisions:
     rows = Revision.objects.filter(version=version).select_related("deployment")
     revisions = list(rows.order_by("-id")[:_MOST])
     return ServedRevisions(revisions, workload_times.times_of(revisions))

@@ -39,7 +39,7 @@ def typical_starts(served: ServedRevisions) -> list[TypicalStart]:
         key = times[revision.pk].key
         by_workload[key.cluster_id, key.namespace, key.name].append(revision)
     grouped: dict[_Group, list[Start]] = defaultdict(list)
-    for start in starts.starts_of(by_workload.keys()) if revisions else []:
+    for start in starts.list_starts(by_workload.keys()) if revisions else []:
         for revision in by_workload[start.workload]:
             if times[revision.pk].holds(start.created_at):
                 engine, cache = _engine_and_cache(revision)
@@ -52,7 +52,7 @@ def typical_start_of(revision: Revision) -> TypicalStart | None:
     first start.
     """
     group = (*_engine_and_cache(revision), revision.spec["instance_type"])
-    for typical in typical_starts(served_revisions.of_version(revision.version)):
+    for typical in typical_starts(served_revisions.read_served_revisions(revision.version)):
         if (typical.engine, typical.model_cache, typical.instance_type) == group:
             return typical
     return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deployments.models import ModelVersion
 from deployments.registry.domain import signatures, triton_config
 from deployments.registry.domain.signatures import Signature
-from deployments.registry.domain.triton_config import Problem
+from deployments.registry.domain.triton_config import ConfigProblem
 from deployments.spec.domain.model_settings import ModelSettings
 from portal.core.errors import Invalid
 
@@ -22,7 +22,7 @@ class Conversion:
     text: str
     settings: ModelSettings | None
     rest: str
-    problems: Sequence[Problem]
+    problems: Sequence[ConfigProblem]
 
 
 def read_text(version: ModelVersion, text: str, base: ModelSettings) -> Conversion:

@@ -26,7 +26,11 @@ from deployments.models import (
 )
 from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.metadata import version_metadata
-from deployments.registry.domain.metadata.search_query import Condition, Reference, SearchQuery
+from deployments.registry.domain.metadata.search_query import (
+    MetricCondition,
+    SearchQuery,
+    VersionReference,
+)
 from deployments.registry.selectors import named_models, versions
 from portal.accounts import policy
 from portal.accounts.policy import Actor
@@ -50,7 +54,7 @@ class VersionFilter:
     """
 
     query: SearchQuery = field(default_factory=SearchQuery)
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[MetricCondition, ...] = ()
     labels: tuple[str, ...] = ()
     team: str = ""
     model: str = ""
@@ -195,7 +199,7 @@ def _has_label(key: str, value: str | None) -> Exists:
     return Exists(labels if value is None else labels.filter(value=value))
 
 
-def _meets(condition: Condition) -> Q | Exists:
+def _meets(condition: MetricCondition) -> Q | Exists:
     lookup = {f"value__{_LOOKUPS[condition.operator]}": condition.value}
     metrics = VersionMetric.objects.filter(version=OuterRef("pk"), name=condition.metric)
     meets = Exists(metrics.filter(**lookup))
@@ -205,7 +209,7 @@ def _meets(condition: Condition) -> Q | Exists:
     return Q(meets) | Q(_has_label(condition.metric, f"{condition.value:g}"))
 
 
-def _is(reference: Reference) -> Q:
+def _is(reference: VersionReference) -> Q:
     exactly = Q(number=reference.number)
     if reference.model:
         exactly &= Q(model__name=reference.model)

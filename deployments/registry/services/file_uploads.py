@@ -22,7 +22,7 @@ from deployments.registry.gateways.object_store import (
     StoredPart,
     UploadMissing,
 )
-from deployments.registry.services.store_errors import translated
+from deployments.registry.services.store_errors import translate_errors
 from portal.core import clock
 from portal.core.errors import Conflict, Unavailable
 
@@ -59,11 +59,11 @@ def open_upload(file: MultipartFile, *, with_part_checksums: bool) -> None:
     if file.upload_id:
         return
     store = object_store.store()
-    with translated():
+    with translate_errors():
         upload_id = store.create_upload(file.key, with_part_checksums=with_part_checksums)
     rows = _rows(file).filter(upload_id="", s3_version_id="")
     if rows.update(upload_id=upload_id) == 0:
-        with translated():
+        with translate_errors():
             store.abort_upload(file.key, upload_id)
         file.refresh_from_db()
         return
@@ -82,7 +82,7 @@ def parts_state(file: MultipartFile) -> PartsState:
         is_assembled = _record(file)
         return PartsState(plan_of(file), is_assembled=is_assembled, is_assembling=not is_assembled)
     try:
-        with translated():
+        with translate_errors():
             return PartsState(
                 plan_of(file), object_store.store().list_parts(file.key, file.upload_id)
             )
@@ -123,7 +123,7 @@ def _complete(file: MultipartFile, state: PartsState) -> None:
     if not _claim(file):
         raise _assembling(file)
     try:
-        with translated():
+        with translate_errors():
             object_store.store().complete_upload(file.key, file.upload_id, list(state.stored))
     except UploadMissing:
         return
@@ -180,7 +180,7 @@ def record_if_stored(file: MultipartFile) -> bool:
 
 def _record(file: MultipartFile) -> bool:
     try:
-        with translated():
+        with translate_errors():
             stored = object_store.store().head(file.key)
     except ObjectMissing:
         return False

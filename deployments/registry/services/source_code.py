@@ -54,7 +54,7 @@ def read(*, actor: User, version_id: int, path: str) -> SourceText:
     if file is None:
         raise NotFound(f"{version.label} has no code at {printable(path)[:100]}.")
     count = min(file.size_bytes, MOST_BYTES)
-    with store_errors.translated():
+    with store_errors.translate_errors():
         store = object_store.store()
         body = store.read_range(file.key, file.s3_version_id, 0, count) if count else b""
     lines = body.decode(errors="replace").splitlines()

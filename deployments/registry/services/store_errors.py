@@ -10,7 +10,7 @@ from portal.core.errors import Unavailable
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise Unavailable for an unreachable or misconfigured store. Other errors pass through."""
     try:
         yield

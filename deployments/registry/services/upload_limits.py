@@ -38,7 +38,7 @@ def require_storage(team: Team, size_bytes: int) -> None:
         )
 
 
-def left(team: Team) -> int:
+def count_bytes_left(team: Team) -> int:
     """Return the bytes that the team may still store."""
     return max(0, int(settings.SLIPWAY_TEAM_STORAGE_BYTES) - _used(team))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from deployments.models.multipart import MultipartFile
 from deployments.registry.gateways import object_store
 from deployments.registry.services import file_uploads, upload_validation, uploads
-from deployments.registry.services.store_errors import translated
+from deployments.registry.services.store_errors import translate_errors
 from portal.accounts.models import User
 from portal.core.errors import Conflict, Invalid
 
@@ -72,7 +72,7 @@ def require_signable(file: MultipartFile, item: PartsToSign, *, has_part_checksu
 
 def _sign(file: MultipartFile, number: int, checksum: str) -> PartUrl:
     size_bytes = file_uploads.plan_of(file).bytes_of(number)
-    with translated():
+    with translate_errors():
         url = object_store.store().presign_part(
             file.key, file.upload_id, number, size_bytes=size_bytes, sha256_base64=checksum
         )

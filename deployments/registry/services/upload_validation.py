@@ -180,14 +180,14 @@ def _format_problem(draft: UploadDraft) -> str:
     return detect_format(draft).problem
 
 
-def declared_of(draft: UploadDraft) -> dict[str, Any]:
+def read_declared(draft: UploadDraft) -> dict[str, Any]:
     """Return the declaration as stored. Empty if nothing was declared."""
     return declarations.from_json(draft.declared).to_json() if draft.declared else {}
 
 
 def _problems_of_declared(draft: UploadDraft) -> dict[str, str]:
     try:
-        declared_of(draft)
+        read_declared(draft)
     except Rejected as error:
         return {f"declared.{name}": message for name, message in error.fields.items()}
     return {}

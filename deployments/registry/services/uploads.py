@@ -68,7 +68,7 @@ def start(*, actor: User, team_slug: str, model_name: str, draft: UploadDraft) -
         upload_prefix=object_keys.upload_prefix(team=team.slug, model=model_name, token=token),
         metadata=metadata,
         readme=draft.readme,
-        declared=upload_validation.declared_of(draft),
+        declared=upload_validation.read_declared(draft),
         created_by=actor,
     )
     return record(row, actor=actor, team=team, model_name=model_name, draft=draft)

@@ -11,7 +11,7 @@ from deployments.models import ModelVersion
 _MAX_ROWS: Final = 50
 
 
-def of(request: HttpRequest, version: ModelVersion) -> dict[str, Any]:
+def build_file_table(request: HttpRequest, version: ModelVersion) -> dict[str, Any]:
     """Return the first files whose path contains `?file=`, and how many there are."""
     text = request.GET.get("file", "").strip()[:200]
     total = version.files.count()

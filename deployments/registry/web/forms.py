@@ -147,7 +147,7 @@ class DeclareForm(ServiceForm):
         except Rejected as error:
             raise forms.ValidationError(str(error)) from error
 
-    def declared(self) -> dict[str, Any]:
+    def get_arguments(self) -> dict[str, Any]:
         """Return the arguments of the service."""
         choices = {"yes": True, "no": False}
         return {

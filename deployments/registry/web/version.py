@@ -126,7 +126,7 @@ def declare(request: HttpRequest, user: User, team: str, name: str, number: int)
     version, form = _find(user, team, name, number), DeclareForm(request.POST)
 
     def run() -> object:
-        return declarations.declare(actor=user, version_id=version.pk, **form.declared())
+        return declarations.declare(actor=user, version_id=version.pk, **form.get_arguments())
 
     return _decide(request, user, version, form, "declare_form", run)
 
@@ -190,7 +190,9 @@ def _find(user: User, team: str, name: str, number: int) -> ModelVersion:
 def _is_on_knative(serving: Sequence[Deployment]) -> bool:
     """Whether the first has a route without gRPC."""
     revisions = [d.stable_revision or d.candidate_revision for d in serving[:1]]
-    specs = [serving_spec.stored(revision.spec) for revision in revisions if revision is not None]
+    specs = [
+        serving_spec.read_stored(revision.spec) for revision in revisions if revision is not None
+    ]
     return any(spec.scaling.kind == serving_spec.KNATIVE for spec in specs)
 
 
@@ -212,10 +214,10 @@ def _describe_language_model(version: ModelVersion) -> dict[str, Any]:
 
 def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[str, Any]:
     signature = signatures.from_json(version.signature)
-    load_test = results.of_signature(version.signature)
+    load_test = results.read_load_test(version.signature)
     declared = declaring.from_json(version.declared)
     serving = registry_versions.deployments_serving([version.pk]).get(version.pk, [])
-    served = served_revisions.of_version(version)
+    served = served_revisions.read_served_revisions(version)
     url = _UNKNOWN_URL.format(team=version.team.slug, model=version.model.name)
     if serving:
         url = f"{serving[0].cluster.gateway_url}/{serving[0].namespace}/{serving[0].name}"
@@ -225,7 +227,7 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "is_final": version.state not in _IN_PROGRESS,
         "format_name": catalogue.describe(version.format),
         "is_declared": catalogue.is_declared(version.format),
-        **file_table.of(request, version),
+        **file_table.build_file_table(request, version),
         "signature": signature,
         **shown_metadata.context_of(version),
         **_describe_language_model(version),

@@ -38,7 +38,7 @@ class VersionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FilterChoice:
     """A link that narrows the result, or takes that back if it is chosen."""
 
     text: str
@@ -75,7 +75,7 @@ def context_of(
 
 def choices_of(
     request: HttpRequest, facets: Sequence[Facet], chosen: Mapping[str, str]
-) -> list[tuple[str, list[Choice]]]:
+) -> list[tuple[str, list[FilterChoice]]]:
     """Return the choices of each facet with its title. Facets without a value are left out."""
     by_title = []
     for facet in sorted(facets, key=lambda facet: list(_TITLES).index(facet.name)):
@@ -86,11 +86,11 @@ def choices_of(
     return by_title
 
 
-def _choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
+def _choices(request: HttpRequest, facet: Facet, chosen: str) -> list[FilterChoice]:
     if facet.name == "team":
         return _team_choices(request, facet, chosen)
     return [
-        Choice(
+        FilterChoice(
             text=_text(facet.name, row.value),
             count=row.count,
             address=with_query(
@@ -102,7 +102,7 @@ def _choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
     ]
 
 
-def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
+def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[FilterChoice]:
     """Return the choices of teams. A team is chosen always, as on every page, so that all of them are a choice
     as well.
     """
@@ -110,8 +110,8 @@ def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choic
         return []
     everything = with_query(request, page=None, team=None, teams="all")
     total = sum(row.count for row in facet.values)
-    return [Choice("All teams", total, everything, is_chosen=not chosen)] + [
-        Choice(
+    return [FilterChoice("All teams", total, everything, is_chosen=not chosen)] + [
+        FilterChoice(
             row.value,
             row.count,
             with_query(request, page=None, team=row.value, teams=None),
@@ -121,14 +121,14 @@ def _team_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choic
     ]
 
 
-def _sort_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[Choice]:
+def _sort_choices(request: HttpRequest, facet: Facet, chosen: str) -> list[FilterChoice]:
     choices = []
     for row in facet.values:
         is_lower_better = metric_direction.is_higher_better(row.value) is False
         sort = f"{'' if is_lower_better else '-'}metric:{row.value}"
         is_chosen = chosen.removeprefix("-") == f"metric:{row.value}"
         address = with_query(request, page=None, sort=None if is_chosen else sort, show="versions")
-        choices.append(Choice(row.value, row.count, address, is_chosen))
+        choices.append(FilterChoice(row.value, row.count, address, is_chosen))
     return choices
 
 

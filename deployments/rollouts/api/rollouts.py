@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from deployments.approvals.api.serializers import StopReasonSerializer
 from deployments.models import Rollout
-from deployments.rollouts.api.serializers import PromotionSerializer, RolloutSerializer
+from deployments.rollouts.api.serializers import PromoteSerializer, RolloutSerializer
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.services import actions
 from portal.accounts.models import User
@@ -34,7 +34,7 @@ class RolloutView(APIView):
         return Response(RolloutSerializer(rollouts.view_of(actor=actor, rollout=rollout)).data)
 
 
-def _show(actor: User, rollout: Rollout) -> rollouts.RolloutView:
+def _show(actor: User, rollout: Rollout) -> rollouts.RolloutSummary:
     """Show the rollout as it is after the action."""
     fresh = rollouts.get_visible(actor=actor, rollout_id=rollout.pk)
     return rollouts.view_of(actor=actor, rollout=fresh)
@@ -45,13 +45,13 @@ _action = partial(action, tags=ROLLOUTS, shown_by=RolloutSerializer, show=_show)
 PromoteView = _action(
     actions.promote,
     operation_id="promote_rollout",
-    body=PromotionSerializer,
+    body=PromoteSerializer,
     description="To the next step. Refused when a verdict has changed since it was shown.",
 )
 PromoteFullyView = _action(
     actions.promote_fully,
     operation_id="promote_rollout_fully",
-    body=PromotionSerializer,
+    body=PromoteSerializer,
     description="All requests at once. Refused while a guard fails.",
 )
 PauseView = _action(actions.pause, operation_id="pause_rollout", body=StopReasonSerializer)

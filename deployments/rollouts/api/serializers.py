@@ -85,5 +85,5 @@ class RolloutSerializer(Serializer):
     is_final = serializers.BooleanField()
 
 
-class PromotionSerializer(CommentSerializer):
+class PromoteSerializer(CommentSerializer):
     evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from deployments.models import RolloutEvent
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from portal.accounts.policy import Actor
 
 _LOOK_SECONDS: Final = 1.0
@@ -22,7 +22,7 @@ class News:
     """The news of a rollout. `view` is None while nothing of the rollout itself has changed."""
 
     events: tuple[RolloutEvent, ...] = ()
-    view: RolloutView | None = None
+    view: RolloutSummary | None = None
 
     @property
     def is_empty(self) -> bool:

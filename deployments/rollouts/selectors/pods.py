@@ -56,7 +56,7 @@ def _percent_of_compared(progress: RolloutProgress) -> int:
 
 def _covered(snapshot: RolloutSnapshot, revision: Revision) -> Coverage:
     deployment = snapshot.rollout.deployment
-    return coverage.of_workload(
+    return coverage.measure_coverage(
         cluster_id=deployment.cluster_id,
         namespace=deployment.namespace,
         name=revision.workload_name,

@@ -47,7 +47,7 @@ def state_at(snapshot: RolloutSnapshot) -> State:
     return State() if row is None else state_of(row, snapshot, BlockLengths)
 
 
-def sent_at(snapshot: RolloutSnapshot) -> tuple[int, int]:
+def count_sent(snapshot: RolloutSnapshot) -> tuple[int, int]:
     """Return the requests that the gateway sent to stable and candidate at this step. Zeros where it is not read."""
     gateway = state_at(snapshot).gateway
     return (0, 0) if _gateway_problem(gateway) else gateway.sent
@@ -68,7 +68,7 @@ def read(snapshot: RolloutSnapshot) -> State:
     return replace(state, gateway=lost_requests.without_reading(gateway, why, is_countable=False))
 
 
-def unknown(state: State) -> dict[Reads, str]:
+def describe_unknown(state: State) -> dict[Reads, str]:
     """Say why there are no current numbers of the gateway. Empty while there are."""
     return {Reads.GATEWAY: _gateway_problem(state.gateway)}
 

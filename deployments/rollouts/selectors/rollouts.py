@@ -47,7 +47,7 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutView:
+class RolloutSummary:
     """The data that the rollout page shows. None means not known."""
 
     rollout: Rollout
@@ -188,14 +188,14 @@ def can_promote(actor: Actor, rollout: Rollout) -> tuple[bool, str]:
     return True, ""
 
 
-def view_of(*, actor: Actor, rollout: Rollout) -> RolloutView:
+def view_of(*, actor: Actor, rollout: Rollout) -> RolloutSummary:
     snapshot, observed = snapshots.snapshot_of(rollout), observation_of(rollout)
     progress = snapshot.progress
     soak_left_seconds = _soak_left(snapshot.progress)
     is_final = not ROLLOUT[RolloutPhase(rollout.phase)]
     may, why_not = can_promote(actor, rollout)
     split = observed.split
-    return RolloutView(
+    return RolloutSummary(
         rollout=rollout,
         plan=snapshot.plan,
         steps=_steps_of(snapshot, observed),

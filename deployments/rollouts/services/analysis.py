@@ -12,7 +12,7 @@ from deployments.guards.domain.families.protocol import Reads
 from deployments.guards.domain.load import PodLoad
 from deployments.guards.domain.reference import Reference
 from deployments.guards.domain.step_tests import Side
-from deployments.guards.domain.step_verdicts import StepReadings, Terms
+from deployments.guards.domain.step_verdicts import PlanTerms, StepReadings
 from deployments.quality.selectors import quality
 from deployments.rollouts.domain.observation import RolloutProgress
 from deployments.rollouts.domain.readiness import Readiness, readiness_of
@@ -65,8 +65,8 @@ def analyse(snapshot: RolloutSnapshot) -> Analysis:
     readiness = readiness_of(
         progress,
         candidate_requests=None if unknown else candidate,
-        failing=evidence.named(guards, Verdict.FAILED),
-        undecided=evidence.named(guards, Verdict.NOT_ENOUGH),
+        failing=evidence.list_names(guards, Verdict.FAILED),
+        undecided=evidence.list_names(guards, Verdict.NOT_ENOUGH),
         unjudged=evidence.describe_unjudged(guards),
         now=at,
         unknown=unknown,
@@ -105,7 +105,7 @@ def _analyse_without_traffic(snapshot: RolloutSnapshot) -> Analysis:
     readiness = readiness_of(
         snapshot.progress,
         candidate_requests=None,
-        failing=evidence.named((guard,), Verdict.FAILED),
+        failing=evidence.list_names((guard,), Verdict.FAILED),
         undecided=(),
         now=clock.now(),
     )
@@ -141,7 +141,7 @@ def _judge(
     """Judge the guards of the plan, each by what its source says now."""
     rollout, plan, progress = snapshot.rollout, snapshot.plan, snapshot.progress
     guards, state = plan.guards, prometheus.read(snapshot)
-    terms = Terms(
+    terms = PlanTerms(
         alpha=counter_verdicts.alpha_of_one_test(plan.analysis.alpha, tests=guards.tests),
         is_strict=plan.analysis.is_strict,
         min_requests=progress.step.min_requests,
@@ -155,7 +155,7 @@ def _judge(
         candidate=gpu_facts.facts_of(rollout, rollout.candidate_revision, guards.server_limits),
         warming=warm_ups.describe(warm_ups.until(counts.warm_at)),
         state=state,
-        unknown={Reads.SERVER: unknown, **prometheus.unknown(state)},
+        unknown={Reads.SERVER: unknown, **prometheus.describe_unknown(state)},
         unknown_histograms=prometheus.unknown_histograms(guards, state),
         unknown_queries=prometheus.unknown_queries(guards, state),
     )
@@ -237,7 +237,7 @@ def _judge_received(
     if unknown or progress.is_shadow or progress.is_watched:
         return ()
     counted = (split.stable.requests, split.candidate.requests)
-    sent = prometheus.sent_at(snapshot)
+    sent = prometheus.count_sent(snapshot)
     result = evidence.judge_received(
         weight=progress.step.weight,
         # The gateway is read of the pods that are compared.

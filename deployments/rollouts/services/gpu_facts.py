@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.counters import NO_FACTS, SideFacts
 from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Revision, Rollout
 from deployments.spec.domain.engines import ABORT_COUNTING_ENGINES
@@ -10,14 +10,14 @@ from fleet.telemetry.selectors import current, measured
 from fleet.telemetry.selectors.current import WorkloadKey
 
 
-def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> Facts:
+def facts_of(rollout: Rollout, revision: Revision, limits: tuple[GuardLimit, ...]) -> SideFacts:
     """Read the facts that the limits need, and no others: each costs a query at every reading."""
     needed = {limit.kind.fact for limit in limits if limit.kind.fact}
     if not needed:
         return NO_FACTS
     deployment = rollout.deployment
     key = WorkloadKey(deployment.cluster_id, deployment.namespace, revision.workload_name)
-    return Facts(
+    return SideFacts(
         gpu_memory_gib=_memory_gib(key, revision) if "gpu_memory_gib" in needed else None,
         usd_per_gpu_hour=_price(key) if "usd_per_gpu_hour" in needed else None,
         aborts_counted=_aborts_counted(revision) if "aborts_counted" in needed else None,
@@ -36,7 +36,7 @@ def _aborts_counted(revision: Revision) -> float | None:
 
 def _price(key: WorkloadKey) -> float | None:
     """Return the price of one GPU for an hour: a figure for comparison, not a charged amount."""
-    allocated = current.allocated_to([key]).get(key)
+    allocated = current.count_workload_gpus([key]).get(key)
     if allocated is None or allocated.usd_per_hour_amount is None or not allocated.gpus:
         return None
     return float(allocated.usd_per_hour_amount / allocated.gpus)

@@ -24,11 +24,11 @@ _EVENTS: Final[Mapping[RolloutPhase, Event]] = {
 }
 
 
-def started(rollout: Rollout, *, message: str) -> None:
+def notify_start(rollout: Rollout, *, message: str) -> None:
     _notify(rollout, events.ROLLOUT_STARTED, message, {})
 
 
-def moved(rollout: Rollout, *, message: str) -> None:
+def notify_progress(rollout: Rollout, *, message: str) -> None:
     """Notify people of each phase and step that they wait for; `started` covers preparing."""
     event = _EVENTS.get(RolloutPhase(rollout.phase))
     if event is not None:

@@ -121,7 +121,7 @@ def _read(snapshot: RolloutSnapshot, state: State, started_at: datetime) -> Stat
     of_histograms = {
         measure: histogram_state.queries(state.histogram(measure), measure, sides)
         for measure in Measure
-        if prometheus_state.of_measure(guards.percentiles, measure)
+        if prometheus_state.filter_by_measure(guards.percentiles, measure)
     }
     filled = [promql.fill(guard.query, sides.candidate) for guard in guards.queries]
     answers = prometheus.query(
@@ -144,8 +144,8 @@ def _with_histogram(
     at: datetime,
 ) -> State:
     load = pods.read(snapshot).load
-    terms = histogram_state.Terms(
-        guards=prometheus_state.of_measure(_percentiles(snapshot), measure),
+    terms = histogram_state.HistogramTerms(
+        guards=prometheus_state.filter_by_measure(_percentiles(snapshot), measure),
         sides=sides,
         at=at,
         payoff=snapshot.plan.analysis.payoff,

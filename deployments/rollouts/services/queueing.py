@@ -19,7 +19,7 @@ from deployments.states import RolloutPhase
 _TIME = timedelta(seconds=decide.PREPARE_SECONDS)
 
 
-def prolonged(
+def extend_deadline(
     snapshot: RolloutSnapshot, observed: RolloutObservation, at: datetime
 ) -> RolloutProgress:
     """Return the progress to decide on, with the deadline that was stored."""

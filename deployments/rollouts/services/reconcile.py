@@ -87,7 +87,7 @@ def advance(*, rollout_id: int) -> None:
 def _decide(snapshot: RolloutSnapshot) -> Decision:
     """Decide by the current evidence, which is stored before the effect."""
     at, observed = clock.now(), observation_of(snapshot.rollout)
-    progress = queueing.prolonged(snapshot, observed, at)
+    progress = queueing.extend_deadline(snapshot, observed, at)
     if progress.phase not in JUDGED_PHASES or progress.step_started_at is None:
         return decide.decide(progress, observed, at)
     analysed = analysis.analyse(snapshot)
@@ -103,10 +103,12 @@ def _decide(snapshot: RolloutSnapshot) -> Decision:
 def observation_of(rollout: Rollout) -> RolloutObservation:
     """Return the observation in the columns that the deployment's reconciler wrote."""
     deployment = rollout.deployment
-    stable = ObservedRevision.of(deployment.observed, rollout.stable_revision.number)
-    candidate = ObservedRevision.of(deployment.observed, rollout.candidate_revision.number)
+    stable = ObservedRevision.from_column(deployment.observed, rollout.stable_revision.number)
+    candidate = ObservedRevision.from_column(deployment.observed, rollout.candidate_revision.number)
     baseline = rollout.deployment.baseline_revision
-    of_baseline = ObservedRevision.of(deployment.observed, baseline.number) if baseline else None
+    of_baseline = (
+        ObservedRevision.from_column(deployment.observed, baseline.number) if baseline else None
+    )
     return RolloutObservation(
         is_baseline_ready=of_baseline.is_ready if of_baseline else None,
         baseline_unready_since=of_baseline.since if of_baseline else None,

@@ -30,7 +30,7 @@ def record(snapshot: RolloutSnapshot) -> dict[str, Any]:
         seconds=_BLOCK_SECONDS,
     )
     facts = gpu_facts.facts_of(rollout, rollout.compared_revision, snapshot.plan.guards.limits)
-    recorded = reference.of(
+    recorded = reference.build_reference(
         [counter_readings.sums_of(counts) for counts in observed],
         facts,
         histograms=_histograms(snapshot),

@@ -184,7 +184,7 @@ def announce(
         actor=actor,
         data={"evidence": rollout.evidence} if rollout.phase == RolloutPhase.ABORTING else None,
     )
-    notifications.moved(rollout, message=message)
+    notifications.notify_progress(rollout, message=message)
 
 
 def end_watch(*, actor: Actor, rollout: Rollout) -> None:

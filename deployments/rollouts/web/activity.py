@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 from deployments.guards.domain import evidence
 from deployments.models import ChangeRequest, Rollout
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.serving.web import events as serving_events
 from deployments.states import RolloutPhase
 
@@ -18,7 +18,7 @@ _MOST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictChange:
     # A state that has a tone, and the word on the pill.
     state: str
     text: str
@@ -33,21 +33,21 @@ class ActivityLine:
     tone: str
 
 
-def verdict_of(view: RolloutView) -> Verdict:
+def verdict_of(view: RolloutSummary) -> VerdictChange:
     if view.rollout.phase == RolloutPhase.PAUSED:
-        return Verdict("paused", "Paused", "Resume the rollout to promote it.")
+        return VerdictChange("paused", "Paused", "Resume the rollout to promote it.")
     failing = [guard for guard in evidence.deciding(view.guards) if guard.verdict == "fail"]
     if failing:
         reason = "; ".join(f"{guard.guard}: {guard.message}" for guard in failing)
-        return Verdict("fail", "Failing", reason)
+        return VerdictChange("fail", "Failing", reason)
     if view.is_watched:
-        return Verdict("watching", "Watching", view.promotable_reason)
+        return VerdictChange("watching", "Watching", view.promotable_reason)
     if view.is_promotable:
-        return Verdict("pass", "Ready to promote", view.promotable_reason)
-    return Verdict("waiting", "Waiting", view.promotable_reason)
+        return VerdictChange("pass", "Ready to promote", view.promotable_reason)
+    return VerdictChange("waiting", "Waiting", view.promotable_reason)
 
 
-def why_no_promotion(rollout: Rollout, view: RolloutView) -> str:
+def why_no_promotion(rollout: Rollout, view: RolloutSummary) -> str:
     """Say why the button is disabled. Empty when it is enabled."""
     phase = RolloutPhase(rollout.phase)
     if phase == RolloutPhase.PAUSED:
@@ -58,7 +58,7 @@ def why_no_promotion(rollout: Rollout, view: RolloutView) -> str:
     return "" if verdict.state == "pass" else f"{verdict.text}. {sentence(verdict.reason)}".strip()
 
 
-def why_no_full_promotion(rollout: Rollout, view: RolloutView) -> str:
+def why_no_full_promotion(rollout: Rollout, view: RolloutSummary) -> str:
     verdict = verdict_of(view)
     if rollout.phase == RolloutPhase.RUNNING and verdict.state != "fail":
         return ""

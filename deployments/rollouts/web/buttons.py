@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from deployments.models import Rollout
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.rollouts.web import activity
 from deployments.states import RolloutPhase
 
@@ -31,7 +31,7 @@ class RolloutButtons:
     is_watched: bool
 
 
-def buttons_of(rollout: Rollout, view: RolloutView) -> RolloutButtons | None:
+def buttons_of(rollout: Rollout, view: RolloutSummary) -> RolloutButtons | None:
     """Return the buttons of the rollout. None when there is nothing that this person could do about it."""
     if view.is_final or not (view.can_promote or view.can_stop):
         return None

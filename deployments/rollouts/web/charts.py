@@ -11,7 +11,7 @@ from deployments.guards.domain.kinds import error_rate, latency_mean
 from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Rollout, RolloutEvent
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.serving.web import minute_chart
 from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import MinutePoint
@@ -38,7 +38,7 @@ class RolloutChart:
     limit_text: str = ""
 
 
-def charts_of(view: RolloutView) -> list[RolloutChart]:
+def charts_of(view: RolloutSummary) -> list[RolloutChart]:
     """Return charts with measurements."""
     points, marks = _points_of(view.rollout), _marks_of(view.rollout)
     limits = view.plan.guards.limits
@@ -87,7 +87,7 @@ def charts_of(view: RolloutView) -> list[RolloutChart]:
     ]
 
 
-def _weight_title(view: RolloutView) -> str:
+def _weight_title(view: RolloutSummary) -> str:
     return "Mirrored requests" if view.is_shadow else "Traffic weight"
 
 
@@ -110,7 +110,7 @@ def _points_of(rollout: Rollout) -> dict[str, list[MinutePoint]]:
 
 
 def _weight_chart(
-    view: RolloutView, points: Mapping[str, list[MinutePoint]], marks: Sequence[Mark]
+    view: RolloutSummary, points: Mapping[str, list[MinutePoint]], marks: Sequence[Mark]
 ) -> Chart | None:
     """Draw the weight observed in each minute, with the requested weight at its end. Of a shadow: mirrored
     requests for each request that stable answered, while it is mirrored.
@@ -141,7 +141,7 @@ def _answers_from(rollout: Rollout) -> datetime | None:
     return None if moved is None else moved.at
 
 
-def _weights_of(view: RolloutView) -> list[tuple[datetime, float]]:
+def _weights_of(view: RolloutSummary) -> list[tuple[datetime, float]]:
     steps = view.plan.steps
     weights = [(view.rollout.created_at, 0.0)]
     for event in _events_of(view.rollout):

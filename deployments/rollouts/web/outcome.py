@@ -12,7 +12,7 @@ from deployments.guards.domain import evidence
 from deployments.guards.domain.evidence import GuardResult
 from deployments.models import Revision, Rollout
 from deployments.rollouts.selectors import rollouts
-from deployments.rollouts.selectors.rollouts import RolloutView
+from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.rollouts.web.activity import sentence
 from deployments.states import RolloutPhase
 from fleet.telemetry.selectors import current
@@ -31,7 +31,7 @@ class BothCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RolloutOutcome:
     """The outcome of a rollout. `tone` is "ok" or "bad". `next_url` is what one would do next, if anything."""
 
     tone: str
@@ -42,13 +42,13 @@ class Outcome:
     next_url: str = ""
 
 
-def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
+def cost_of(rollout: Rollout, view: RolloutSummary) -> BothCost:
     stable, candidate = (
         _key(rollout, rollout.stable_revision),
         _key(rollout, rollout.candidate_revision),
     )
     beside = [_key(rollout, each) for each in (rollout.baseline_revision,) if each]
-    allocated = current.allocated_to([stable, candidate, *beside])
+    allocated = current.count_workload_gpus([stable, candidate, *beside])
     hourly = allocated[candidate].usd_per_hour_amount if candidate in allocated else None
     for key in beside:
         # Gone once it is drained.
@@ -68,7 +68,7 @@ def cost_of(rollout: Rollout, view: RolloutView) -> BothCost:
     )
 
 
-def outcome_of(view: RolloutView) -> Outcome | None:
+def outcome_of(view: RolloutSummary) -> RolloutOutcome | None:
     """Describe the outcome of a rollout. None while it may still go either way."""
     phase = RolloutPhase(view.rollout.phase)
     if phase in (RolloutPhase.ABORTING, RolloutPhase.ABORTED):
@@ -78,12 +78,12 @@ def outcome_of(view: RolloutView) -> Outcome | None:
     return None
 
 
-def alarm_of(view: RolloutView) -> str:
+def alarm_of(view: RolloutSummary) -> str:
     """Describe a fault of the gateway or of who reads the numbers, not of the candidate. Empty without one."""
     return _split_alarm(view) or _stale_metrics_alarm(view)
 
 
-def _stale_metrics_alarm(view: RolloutView) -> str:
+def _stale_metrics_alarm(view: RolloutSummary) -> str:
     message = view.stale_metrics
     if not message or view.is_final:
         return ""
@@ -93,7 +93,7 @@ def _stale_metrics_alarm(view: RolloutView) -> str:
     )
 
 
-def _split_alarm(view: RolloutView) -> str:
+def _split_alarm(view: RolloutSummary) -> str:
     splits = (guard for guard in view.guards if guard.guard in evidence.SPLITS)
     wrong = next((guard for guard in splits if guard.verdict == evidence.Verdict.FAILED), None)
     if wrong is None:
@@ -105,14 +105,14 @@ def _split_alarm(view: RolloutView) -> str:
     )
 
 
-def _stopped(view: RolloutView, phase: RolloutPhase) -> Outcome:
+def _stopped(view: RolloutSummary, phase: RolloutPhase) -> RolloutOutcome:
     rollout = view.rollout
     stable = rollout.stable_revision.version.label
     failed = evidence.stopping(view.guards)
     is_over = phase == RolloutPhase.ABORTED
     after = _after(view, stable, is_over=is_over)
     place = [rollout.deployment.team.slug, rollout.deployment.name]
-    return Outcome(
+    return RolloutOutcome(
         tone="bad",
         title="Aborted",
         message=f"{_reason_of(rollout)} {after}",
@@ -122,7 +122,7 @@ def _stopped(view: RolloutView, phase: RolloutPhase) -> Outcome:
     )
 
 
-def _after(view: RolloutView, stable: str, *, is_over: bool) -> str:
+def _after(view: RolloutSummary, stable: str, *, is_over: bool) -> str:
     if view.is_shadow:
         ends = "is removed" if is_over else "is removed once mirroring has stopped"
         return f"{stable} serves all users, as before. The candidate {ends}."
@@ -131,14 +131,14 @@ def _after(view: RolloutView, stable: str, *, is_over: bool) -> str:
     return f"All requests go back to {stable}. The candidate is removed once it is drained."
 
 
-def _completed(rollout: Rollout) -> Outcome:
+def _completed(rollout: Rollout) -> RolloutOutcome:
     old, new = rollout.stable_revision, rollout.candidate_revision
     event = rollouts.events_of(rollout).filter(kind="alias").first()
     moved = f" {sentence(event.message)}" if event else ""
     message = f"{new.version.label} is stable and serves all requests. r{old.number} is removed."
     place = [rollout.deployment.team.slug, rollout.deployment.name]
     is_still = rollout.deployment.stable_revision_id == new.pk
-    return Outcome(
+    return RolloutOutcome(
         tone="ok",
         title="Completed",
         message=message + moved,

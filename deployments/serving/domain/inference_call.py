@@ -34,7 +34,7 @@ class Call:
         return self.path.startswith("v1/")
 
 
-def prefilled(call: Call) -> str:
+def prefill_body(call: Call) -> str:
     """Return the example body as text. Empty where it is too large for a form."""
     body = json.dumps(call.body)
     return body if len(body) <= MAX_PREFILLED_LENGTH else ""

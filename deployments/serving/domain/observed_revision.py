@@ -32,7 +32,7 @@ class ObservedRevision:
     queue: QueueState | None = None
 
     @classmethod
-    def of(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
+    def from_column(cls, column: Mapping[str, Any], number: int) -> ObservedRevision:
         """Return the stored observation; without values for a revision that was never observed."""
         data = column.get(f"r{number}")
         if data is None:

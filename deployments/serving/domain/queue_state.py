@@ -74,7 +74,7 @@ class QueueState:
         return f"{text}: {self.why}" if self.why else text
 
 
-def of_pods(
+def read_pod_queue(
     queue: str, pods: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
     """Return the state of pods. `workloads` are all of the namespace, `positions` from 0 by the name of a
@@ -104,13 +104,13 @@ def of_pods(
     )
 
 
-def of_jobs(
+def read_job_queue(
     queue: str, jobs: Sequence[Json], workloads: Iterable[Json], positions: Mapping[str, int] | None
 ) -> QueueState | None:
     """Return the state of Jobs, each with one Workload for all of its pods. `positions` as in `of_pods`. None
     if no Job is suspended, so all were admitted.
     """
-    waiting = suspended(jobs)
+    waiting = list_suspended(jobs)
     if not waiting:
         return None
     own = [workload for workload in workloads if _is_of(workload, waiting)]
@@ -127,7 +127,7 @@ def of_jobs(
     )
 
 
-def suspended(jobs: Sequence[Json]) -> list[Json]:
+def list_suspended(jobs: Sequence[Json]) -> list[Json]:
     """Return jobs that are not admitted."""
     return [job for job in jobs if (job.get("spec") or {}).get("suspend")]
 

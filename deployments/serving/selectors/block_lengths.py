@@ -9,7 +9,7 @@ from deployments.guards.domain.betting import blocks, bursts
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.slots import SLOT_SECONDS, Slot
 from deployments.models import Revision
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 from fleet.telemetry.selectors import blocks as telemetry_blocks
 from fleet.telemetry.selectors.current import WorkloadKey
 
@@ -39,7 +39,7 @@ def before(stable: Revision, at: datetime, *, step_seconds: float = 0.0) -> Bloc
     )
 
 
-def _slot_of(counters: Counters) -> Slot:
+def _slot_of(counters: CounterSums) -> Slot:
     return Slot(
         requests=counters.request_success + counters.request_failure,
         failures=counters.request_failure,

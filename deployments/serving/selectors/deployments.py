@@ -54,7 +54,7 @@ def team_url_of(deployment: Deployment) -> str:
     revision does not serve there.
     """
     stable = deployment.stable_revision
-    if stable is None or not serving_spec.stored(stable.spec).network.team_address:
+    if stable is None or not serving_spec.read_stored(stable.spec).network.team_address:
         return ""
     return f"{deployment.cluster.gateway_url}{route_paths.team_prefix(deployment.namespace)}"
 
@@ -140,7 +140,10 @@ def queues_to_mention(deployment: Deployment) -> list[tuple[str, QueueState]]:
         deployment.baseline_revision,
     )
     named = [
-        (revision.workload_name, ObservedRevision.of(deployment.observed, revision.number).queue)
+        (
+            revision.workload_name,
+            ObservedRevision.from_column(deployment.observed, revision.number).queue,
+        )
         for revision in revisions
         if revision is not None
     ]
@@ -153,7 +156,7 @@ def queues_to_mention(deployment: Deployment) -> list[tuple[str, QueueState]]:
 
 def status_of(deployment: Deployment, revision: Revision, role: str, weight: int) -> RevisionStatus:
     is_stopped = deployment.is_stopped
-    observed = ObservedRevision.of(deployment.observed, revision.number)
+    observed = ObservedRevision.from_column(deployment.observed, revision.number)
     if is_stopped:
         observed = _STOPPED
     return RevisionStatus(
@@ -162,8 +165,8 @@ def status_of(deployment: Deployment, revision: Revision, role: str, weight: int
         version_id=revision.version_id,
         version_label=revision.version.label,
         workload_name=f"{deployment.name}-r{revision.number}",
-        spec=replicas.scaled(
-            serving_spec.stored(revision.spec), number=revision.number, scale=deployment.scale
+        spec=replicas.apply_scale(
+            serving_spec.read_stored(revision.spec), number=revision.number, scale=deployment.scale
         ),
         requested_weight=0 if is_stopped else weight,
         observed_weight=observed.weight,

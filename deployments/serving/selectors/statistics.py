@@ -92,7 +92,7 @@ def desired_revisions(deployment: Deployment) -> list[Revision]:
 def _traffic_of(rows: Sequence[Deployment]) -> dict[int, list[Traffic]]:
     """Read the traffic of users: requests that are mirrored to a shadow do not count."""
     keys_by_pk = {row.pk: _keys_with_users(row) for row in rows}
-    traffic = current.traffic_of([key for keys in keys_by_pk.values() for key in keys])
+    traffic = current.sum_traffic([key for keys in keys_by_pk.values() for key in keys])
     return {pk: [traffic[key] for key in keys if key in traffic] for pk, keys in keys_by_pk.items()}
 
 

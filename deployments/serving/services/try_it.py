@@ -32,14 +32,14 @@ _FLAT_LIST = re.compile(r"\[\n[^\[\]{}]*\]")
 _NEWLINE = re.compile(r"\n\s*")
 
 
-class Target(StrEnum):
+class TrialTarget(StrEnum):
     GATEWAY = "gateway"
     STABLE = "stable"
     CANDIDATE = "candidate"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialResponse:
     """The response to a trial request. `version_id` is the version that answered; None where the gateway chose
     between two revisions.
     """
@@ -76,7 +76,9 @@ def url_of(deployment: Deployment, revision: Revision) -> str:
     return f"{deployments.url_of(deployment)}/{call_of(revision).path}"
 
 
-def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target.GATEWAY) -> Trial:
+def send(
+    *, actor: Actor, deployment_id: int, body: str, target: TrialTarget = TrialTarget.GATEWAY
+) -> TrialResponse:
     """Send a request to a deployment. Raises Invalid unless the body is a JSON object within the limit,
     Conflict without a revision to send it to, Unavailable without a response.
     """
@@ -85,10 +87,10 @@ def send(*, actor: Actor, deployment_id: int, body: str, target: Target = Target
     if deployment.stable_revision is None or deployment.is_retired:
         raise Conflict(f"{deployment} has no serving revision.", code="not_serving")
     content = _checked(body)
-    if target == Target.GATEWAY and not needs_key(deployment):
+    if target == TrialTarget.GATEWAY and not needs_key(deployment):
         return _through_gateway(deployment, deployment.stable_revision, content)
     revision = deployment.stable_revision
-    if target == Target.CANDIDATE:
+    if target == TrialTarget.CANDIDATE:
         if deployment.candidate_revision is None:
             raise Conflict(f"{deployment} has no candidate.", code="no_candidate")
         revision = deployment.candidate_revision
@@ -100,24 +102,24 @@ def needs_key(deployment: Deployment) -> bool:
     return not deployments.access_of(deployment).opens_to_everyone
 
 
-def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> Trial:
+def _through_gateway(deployment: Deployment, stable: Revision, content: bytes) -> TrialResponse:
     version_id = stable.version_id if deployment.candidate_revision is None else None
     return _post(url_of(deployment, stable), content, version_id)
 
 
-def post(url: str, body: str, *, version_id: int | None) -> Trial:
+def post(url: str, body: str, *, version_id: int | None) -> TrialResponse:
     """Post to any address behind a gateway. Raises Invalid and Unavailable like `send`."""
     return _post(url, _checked(body), version_id)
 
 
-def _post(url: str, content: bytes, version_id: int | None) -> Trial:
+def _post(url: str, content: bytes, version_id: int | None) -> TrialResponse:
     try:
         answer = inference.post_json(url, content)
     except inference.GatewayUnreachable as error:
         raise Unavailable(
             f"The gateway did not respond: {error}. Check the timeline for the state of the pods."
         ) from error
-    return Trial(
+    return TrialResponse(
         version_id=version_id,
         status=answer.status,
         text=_readable(answer.body),
@@ -127,7 +129,7 @@ def _post(url: str, content: bytes, version_id: int | None) -> Trial:
     )
 
 
-def _to_revision(revision: Revision, content: bytes) -> Trial:
+def _to_revision(revision: Revision, content: bytes) -> TrialResponse:
     started = time.perf_counter()
     call = call_of(revision)
     try:
@@ -137,7 +139,7 @@ def _to_revision(revision: Revision, content: bytes) -> Trial:
             f"r{revision.number} did not respond: {error}. Check the timeline for the state of "
             "its pods."
         ) from error
-    return Trial(
+    return TrialResponse(
         version_id=revision.version_id,
         status=answer.status,
         text=_readable(answer.body),
@@ -157,7 +159,7 @@ def _checked(body: str) -> bytes:
         )
     try:
         value = documents.read_json(body, _BODY)
-    except documents.Unreadable as error:
+    except documents.UnreadableDocument as error:
         location = f"{error.place}: " if error.place else ""
         raise Invalid(f"{location}{error.message}", fields={"body": "fix the JSON"}) from error
     if not isinstance(value, dict):

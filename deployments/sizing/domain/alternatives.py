@@ -89,7 +89,7 @@ def _offer_elsewhere(row: ListedInstanceType, count: int, cluster: str, *, can_g
     grow = "; Karpenter starts one only if a node pool allows it" if can_grow else ""
     return Offer(
         instance_type=row.instance_type,
-        gpu_name=shares.title_of(row.gpu_name),
+        gpu_name=shares.format_product(row.gpu_name),
         gpu_resource=shares.whole_resource(row.gpu_name),
         gpus=count,
         memory_mib=row.memory_mib,

@@ -36,7 +36,7 @@ _OF_GPU: Final[Mapping[str, str]] = {
 _AMPERE: Final = (8, 0)
 
 
-def of_gpu(name: str) -> str:
+def get_compute_capability(name: str) -> str:
     """Return the compute capability of a GPU by the name that a node or a price list has for it, such as
     NVIDIA-A10G or Tesla-T4. Empty if unknown.
     """

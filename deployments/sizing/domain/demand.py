@@ -11,7 +11,7 @@ BUSY_PERCENT: Final = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TeamLimits:
     """The team's remaining quota and budget. None means no limit or unknown. Amounts are monthly.
 
     A budget that is not binding refuses nothing: approvers decide.

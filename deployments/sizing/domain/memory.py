@@ -109,7 +109,7 @@ class FileModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredMemory:
     """The peak memory of a GPU on which only `label` was served."""
 
     label: str
@@ -159,7 +159,9 @@ class LanguageModel:
             raise Rejected("Check " + ", ".join(sorted(problems)) + ".", problems)
 
 
-def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | None = None) -> Need:
+def need_of_file(
+    model: FileModel, *, instances: int = 1, measured: MeasuredMemory | None = None
+) -> Need:
     """Return the memory that a file's model needs. A measurement replaces the estimate; growth since the
     measured version is added.
     """
@@ -181,7 +183,7 @@ def need_of_file(model: FileModel, *, instances: int = 1, measured: Measured | N
     )
 
 
-def _measured_need(model: FileModel, instances: int, measured: Measured) -> Need:
+def _measured_need(model: FileModel, instances: int, measured: MeasuredMemory) -> Need:
     terms = [Term("Measured", measured.mib, f"peak GPU memory while {measured.label} served")]
     if measured.weights_mib is not None and model.weights_mib > measured.weights_mib:
         more = model.weights_mib - measured.weights_mib

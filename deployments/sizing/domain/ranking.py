@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from deployments.sizing.domain.demand import Demand, Limits
+from deployments.sizing.domain.demand import Demand, TeamLimits
 from deployments.sizing.domain.memory import Need
 from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
@@ -76,7 +76,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class OfferRefusal:
     reason: RejectionReason
     message: str
 
@@ -96,7 +96,7 @@ class Choice:
     headroom_percent: int
     replicas: int
     month_amount: Decimal | None
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[OfferRefusal, ...] = ()
     is_recommended: bool = False
     explanation: str = ""
     # Empty unless the month costs more than is left of a budget that is not binding.
@@ -126,9 +126,9 @@ class Advice:
 
 
 def advise(
-    *, need: Need, offers: Sequence[Offer], demand: Demand, limits: Limits | None = None
+    *, need: Need, offers: Sequence[Offer], demand: Demand, limits: TeamLimits | None = None
 ) -> Advice:
-    limits = limits or Limits()
+    limits = limits or TeamLimits()
     choices = sorted((_evaluate(need, offer, demand, limits) for offer in offers), key=_rank)
     fitting = [choice for choice in choices if not choice.is_rejected]
     rejected = [choice for choice in choices if choice.is_rejected]
@@ -140,7 +140,7 @@ def advise(
     )
 
 
-def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choice:
+def _evaluate(need: Need, offer: Offer, demand: Demand, limits: TeamLimits) -> Choice:
     needed = need.mib_on(offer.gpus)
     usable = offer.memory_mib * need.usable_percent // 100
     month = None
@@ -158,24 +158,24 @@ def _evaluate(need: Need, offer: Offer, demand: Demand, limits: Limits) -> Choic
     refusals = _refusals(choice, need, demand, limits)
     if over_budget and limits.is_budget_binding:
         message = f"{over_budget}; the budget is binding"
-        refusals.append(Refusal(RejectionReason.BUDGET, message))
+        refusals.append(OfferRefusal(RejectionReason.BUDGET, message))
     elif over_budget:
         choice = replace(choice, budget_note=f"{over_budget}; an approver decides")
     return replace(choice, refusals=tuple(refusals))
 
 
-def _refusals(choice: Choice, need: Need, demand: Demand, limits: Limits) -> list[Refusal]:
+def _refusals(choice: Choice, need: Need, demand: Demand, limits: TeamLimits) -> list[OfferRefusal]:
     offer, refusals = choice.offer, []
     if offer.missing is not None:
-        refusals.append(Refusal(offer.missing, offer.missing_message))
+        refusals.append(OfferRefusal(offer.missing, offer.missing_message))
     if not need.can_use(offer.gpus):
         plural = "s" if offer.gpus != 1 else ""
         message = (
             f"{offer.gpus} GPU{plural} can't be divided among {need.copies} copies of the model"
         )
-        refusals.append(Refusal(RejectionReason.SPLIT, message))
+        refusals.append(OfferRefusal(RejectionReason.SPLIT, message))
     elif offer.memory_mib and not need.has_room(gpus=offer.gpus, memory_mib=offer.memory_mib):
-        refusals.append(Refusal(*_too_small(choice, need)))
+        refusals.append(OfferRefusal(*_too_small(choice, need)))
     refusals += _over_quota(choice, demand, limits)
     return refusals
 
@@ -190,17 +190,17 @@ def _too_small(choice: Choice, need: Need) -> tuple[RejectionReason, str]:
     return RejectionReason.TOO_SMALL, f"{prefix}{message}"
 
 
-def _over_quota(choice: Choice, demand: Demand, limits: Limits) -> list[Refusal]:
+def _over_quota(choice: Choice, demand: Demand, limits: TeamLimits) -> list[OfferRefusal]:
     gpus = choice.offer.gpus * max(choice.replicas, demand.max_replicas)
     quota_left = limits.quota_left_gpus
     if quota_left is None or gpus <= quota_left:
         return []
-    needed = shares.count_of(gpus, neuron.DEVICE if choice.offer.is_neuron else shares.WHOLE)
+    needed = shares.format_count(gpus, neuron.DEVICE if choice.offer.is_neuron else shares.WHOLE)
     message = f"needs {needed}, {max(0, quota_left)} left in the team's quota"
-    return [Refusal(RejectionReason.QUOTA, message)]
+    return [OfferRefusal(RejectionReason.QUOTA, message)]
 
 
-def _describe_over_budget(choice: Choice, limits: Limits) -> str:
+def _describe_over_budget(choice: Choice, limits: TeamLimits) -> str:
     left = limits.budget_left_amount
     if left is None or choice.month_amount is None or choice.month_amount <= left:
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from deployments.models import ModelVersion, Revision
 from deployments.sizing.domain import kept_peaks
-from deployments.sizing.domain.memory import FileModel, Measured, Need, combine, need_of_file
+from deployments.sizing.domain.memory import FileModel, MeasuredMemory, Need, combine, need_of_file
 from deployments.sizing.domain.onnx import VramEstimate
 from deployments.sizing.selectors import workload_times
 from fleet.telemetry.selectors import measured
@@ -35,7 +35,7 @@ def min_vram_mib(version: ModelVersion) -> int | None:
     return version.vram_estimate_mib - estimate.spread_mib
 
 
-def find_measurement(version: ModelVersion) -> Measured | None:
+def find_measurement(version: ModelVersion) -> MeasuredMemory | None:
     """Return the measurement of this version, otherwise of the latest earlier one."""
     revisions = _revisions(version)
     peaks = peaks_of(revisions)
@@ -46,7 +46,7 @@ def find_measurement(version: ModelVersion) -> Measured | None:
         return None
     revision, mib = max(measured_revisions, key=lambda pair: (pair[0].version.number, pair[1]))
     estimate = VramEstimate.from_signature(revision.version.signature)
-    return Measured(
+    return MeasuredMemory(
         label=revision.version.label,
         mib=mib,
         instances=int(revision.spec.get("instances_per_gpu", 1)),

@@ -6,7 +6,7 @@ from deployments.access.domain import catalogue
 from deployments.spec.domain.serving_spec import ServingSpec
 
 
-def kept(spec: ServingSpec, current: ServingSpec) -> ServingSpec:
+def keep_access(spec: ServingSpec, current: ServingSpec) -> ServingSpec:
     """Return the spec with the access of what serves now, unless it states its own."""
     if "network" in spec.model_fields_set and "access" in spec.network.model_fields_set:
         return spec

@@ -12,7 +12,7 @@ from deployments.spec.domain.engines import Engine
 from portal.core import definitions
 
 
-def used_by(engines: Sequence[Engine], unsupported: str) -> Any:
+def limit_to_engines(engines: Sequence[Engine], unsupported: str) -> Any:
     """Mark a field in `Annotated` with the engines that use it, and the fix for the others (it may name
     {engine}). With these a field keeps its default.
     """
@@ -26,7 +26,7 @@ def needs(options: Mapping[Any, str]) -> Any:
 
 
 @cache
-def unsupported_by(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
+def list_unsupported(engine: str, model: type[BaseModel]) -> Mapping[str, str]:
     """Return path -> fix of every field that the engine does not use; of a part, not of its fields too."""
     fixes: dict[str, str] = {}
     for path, definition in definitions.deep_fields_of(model).items():

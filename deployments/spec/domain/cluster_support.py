@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deployments.access.domain import catalogue as access_kinds
-from deployments.spec.domain.applicability import needs_of, unsupported_by
+from deployments.spec.domain.applicability import list_unsupported, needs_of
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.scaling import FIXED, HPA, KEDA, SCALING_KINDS
@@ -104,7 +104,7 @@ def reasons(engine: str, scaling: str, capabilities: Capabilities) -> dict[str, 
     for kind in SCALING_KINDS:
         result |= _refusal(base, "scaling.kind", kind)
     result |= _refusal(base, "storage.model_cache", "cluster")
-    result |= unsupported_by(engine, ServingSpec)
+    result |= list_unsupported(engine, ServingSpec)
     base["scaling"] = _scaling_tried(scaling)
     for path, value in _TRIED.items():
         if path not in result:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.applicability import limit_to_engines, needs
 from deployments.spec.domain.engines import (
     COPYING_ENGINES,
     KSERVE_SGLANG,
@@ -79,7 +79,7 @@ class Llm(Definition):
             "Copies of the model in a pod, each on GPUs of its own. The server spreads requests over them.",
             fix="Use 1, 2, 4, 8 or 16 copies.",
         ),
-        used_by(
+        limit_to_engines(
             COPYING_ENGINES,
             f"{{engine}} runs one copy in a pod. Add replicas, or use {KSERVE_VLLM}.",
         ),
@@ -94,7 +94,7 @@ class Llm(Definition):
             le=16,
             fix="Use 1 to 16 nodes.",
         ),
-        used_by(
+        limit_to_engines(
             (KSERVE_VLLM, LLM_SERVICE),
             f"{{engine}} runs on one node. Use {KSERVE_VLLM} or {LLM_SERVICE}.",
         ),
@@ -120,7 +120,7 @@ class Llm(Definition):
             le=0.98,
             fix="Use 0.1 to 0.98 of the GPU's memory for weights, activations and KV cache.",
         ),
-        used_by(
+        limit_to_engines(
             VLLM_ENGINES,
             "SGLang divides the memory differently: use mem_fraction_static. TensorRT-LLM takes nine "
             "tenths of what the weights leave: remove it.",
@@ -137,7 +137,9 @@ class Llm(Definition):
             fix="Use 0.1 to 0.98 of the GPU's memory for weights and KV cache, or 0 for SGLang's choice.",
             is_empty_zero=True,
         ),
-        used_by((KSERVE_SGLANG,), "Only SGLang uses it. For vLLM use gpu_memory_utilization."),
+        limit_to_engines(
+            (KSERVE_SGLANG,), "Only SGLang uses it. For vLLM use gpu_memory_utilization."
+        ),
     ] = 0.0
     quantization: Annotated[
         Literal["auto", "fp8", "bitsandbytes"],
@@ -181,7 +183,7 @@ class Llm(Definition):
             "Route by prefix cache",
             "A request goes to the pod whose cache holds its prefix, or else to the least loaded pod.",
         ),
-        used_by(
+        limit_to_engines(
             (LLM_SERVICE,),
             f"KServe writes an endpoint picker for {LLM_SERVICE} only. Use it, or turn this off.",
         ),
@@ -204,7 +206,7 @@ class Llm(Definition):
             max_length=2000,
             fix="Use up to 8 adapters with different names: name=organisation/adapter, comma-separated.",
         ),
-        used_by(
+        limit_to_engines(
             COPYING_ENGINES,
             f"{{engine}} takes no adapter by its name. Use {KSERVE_VLLM}.",
         ),
@@ -217,7 +219,7 @@ class Llm(Definition):
             "An adapter of a higher rank is refused at start.",
             fix="Use 8, 16, 32, 64, 128, 256, 320 or 512.",
         ),
-        used_by(
+        limit_to_engines(
             COPYING_ENGINES,
             f"{{engine}} takes no adapter by its name. Use {KSERVE_VLLM}.",
         ),

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from deployments.access.domain import catalogue
 from deployments.access.domain.kind import AccessKind
 from deployments.spec.domain import field_rules
-from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.applicability import limit_to_engines, needs
 from deployments.spec.domain.engines import OPENAI_ENGINES
 from deployments.spec.domain.field_rules import MAX_CORES, MAX_GIB
 from portal.core.definitions import Definition, setting
@@ -161,7 +161,7 @@ class Network(Definition):
             "Also answers at /team/v1, the one address of the team for clients of OpenAI's API. The model "
             "that a request names chooses this deployment.",
         ),
-        used_by(OPENAI_ENGINES, "{engine} does not speak OpenAI's API. Turn it off."),
+        limit_to_engines(OPENAI_ENGINES, "{engine} does not speak OpenAI's API. Turn it off."),
         needs({True: "model-routing"}),
     ] = False
     strict_mtls: Annotated[
@@ -177,4 +177,4 @@ class Network(Definition):
 
     @property
     def access_kind(self) -> AccessKind:
-        return catalogue.named(self.access)
+        return catalogue.get_kind(self.access)

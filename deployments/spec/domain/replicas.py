@@ -42,12 +42,12 @@ def range_of(scale: Mapping[str, Any]) -> tuple[int, int] | None:
     return (int(scale["min_replicas"]), int(scale["max_replicas"])) if scale else None
 
 
-def scaled(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
+def apply_scale(spec: ServingSpec, *, number: int, scale: Mapping[str, Any]) -> ServingSpec:
     """Return the spec with its scale. A scale belongs to one revision; others are unchanged."""
     if scale.get("revision") != number:
         return spec
     parts = {name: value for name, value in scale.items() if name != "revision"}
-    return serving_spec.stored({**spec.to_json(), **parts})
+    return serving_spec.read_stored({**spec.to_json(), **parts})
 
 
 def least_of(spec: Mapping[str, Any], *, number: int, scale: Mapping[str, Any]) -> int:
@@ -56,7 +56,7 @@ def least_of(spec: Mapping[str, Any], *, number: int, scale: Mapping[str, Any]) 
     return int((scale if is_scaled else spec)["min_replicas"])
 
 
-def reduced(spec: ServingSpec, count: int) -> ServingSpec:
+def reduce_replicas(spec: ServingSpec, count: int) -> ServingSpec:
     """Return the spec with fewer replicas for a while. An autoscaler may still add some, up to its max."""
     most = count if spec.scaling.kind == FIXED else spec.max_replicas
     return spec.replace(min_replicas=count, max_replicas=most)

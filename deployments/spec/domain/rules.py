@@ -58,7 +58,7 @@ def rules_of(spec: ServingSpec) -> Iterator[Rule]:
 def _engine(spec: ServingSpec) -> Iterator[Rule]:
     """Yield the rule that fields which the engine does not use keep their default."""
     fields = definitions.deep_fields_of(type(spec))
-    for path, fix in applicability.unsupported_by(spec.engine, type(spec)).items():
+    for path, fix in applicability.list_unsupported(spec.engine, type(spec)).items():
         yield path, definitions.value_at(spec, path) in (fields[path].default, None), fix
 
 

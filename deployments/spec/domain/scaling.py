@@ -210,7 +210,7 @@ class Scaling(Definition):
         queues = {"sqs": self.sqs, "kafka": self.kafka, "redis": self.redis}
         return {name: queue for name, queue in queues.items() if queue is not None}
 
-    def completed(self, *, is_range: bool, engine: Engine) -> Self:
+    def fill_defaults(self, *, is_range: bool, engine: Engine) -> Self:
         """Fill omitted fields with their defaults. Which autoscaler a range of replicas gets
         depends on the cluster (deployments/spec/domain/default_scaling.py). KEDA's is one that
         the engine has.

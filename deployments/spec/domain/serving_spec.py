@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import Field, model_validator
 
 from deployments.spec.domain import node_selection, rules
-from deployments.spec.domain.applicability import used_by
+from deployments.spec.domain.applicability import limit_to_engines
 from deployments.spec.domain.engines import (
     ENGINES,
     KSERVE_ENGINES,
@@ -187,18 +187,23 @@ class ServingSpec(Definition):
     batching: Annotated[
         Batching,
         setting("Batching", "How requests become batches.", group="batching"),
-        used_by(ONNX_ENGINES, "{engine} uses continuous batching. Remove the batching settings."),
+        limit_to_engines(
+            ONNX_ENGINES, "{engine} uses continuous batching. Remove the batching settings."
+        ),
     ] = Batching()
     instances_per_gpu: Annotated[
         InstancesPerGpu,
-        used_by(ONNX_ENGINES, "{engine} uses the whole GPU share for one instance. Use 1."),
+        limit_to_engines(
+            ONNX_ENGINES, "{engine} uses the whole GPU share for one instance. Use 1."
+        ),
     ] = 1
     warm_up: Annotated[
-        WarmUp, used_by(ONNX_ENGINES, "{engine} warms up on its own. Turn warm-up off.")
+        WarmUp, limit_to_engines(ONNX_ENGINES, "{engine} warms up on its own. Turn warm-up off.")
     ] = False
     precision: ModelPrecision = "original"
     triton: Annotated[
-        Triton, used_by(ONNX_ENGINES, "{engine} does not use these settings. Remove triton.")
+        Triton,
+        limit_to_engines(ONNX_ENGINES, "{engine} does not use these settings. Remove triton."),
     ] = TritonSettings()
     termination_grace_seconds: TerminationGrace = 0
     summary_latencies: Annotated[
@@ -208,7 +213,7 @@ class ServingSpec(Definition):
             "p95 from Triton. Costs up to a third of the throughput.",
             group="advanced",
         ),
-        used_by(
+        limit_to_engines(
             TRITON_ENGINES,
             "Only Triton reports them, and {engine} does not use Triton. Turn it off.",
         ),
@@ -228,7 +233,7 @@ class ServingSpec(Definition):
     llm: Annotated[
         Llm | None,
         setting("Language model", "The weights and their limits.", group="llm"),
-        used_by(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
+        limit_to_engines(LLM_ENGINES, "{engine} does not serve language models. Remove llm."),
     ] = None
     additional_models: Annotated[
         tuple[AdditionalModel, ...],
@@ -238,7 +243,7 @@ class ServingSpec(Definition):
             "Further models of the team in the same Triton processes, each at /v2/models/{model} of "
             "the deployment's address.",
         ),
-        used_by(
+        limit_to_engines(
             ONNX_ENGINES,
             "{engine} uses the whole GPU share for one model. Use "
             + " or ".join(ONNX_ENGINES)
@@ -250,7 +255,7 @@ class ServingSpec(Definition):
     def _complete(self) -> Self:
         """Fill in what depends on other fields, then check the rules across fields."""
         is_range = self.min_replicas < self.max_replicas
-        scaling = self.scaling.completed(is_range=is_range, engine=self.engine)
+        scaling = self.scaling.fill_defaults(is_range=is_range, engine=self.engine)
         object.__setattr__(self, "scaling", scaling)
         if self.llm is None and self.engine in LLM_ENGINES:
             with definitions.inside("llm"):
@@ -290,7 +295,7 @@ class ServingSpec(Definition):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def stored(data: Mapping[str, Any]) -> ServingSpec:
+def read_stored(data: Mapping[str, Any]) -> ServingSpec:
     """Read the spec of a row. Equal specs are parsed once."""
     return _parse(json.dumps(dict(data)))
 

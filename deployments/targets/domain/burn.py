@@ -32,33 +32,33 @@ class TargetState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BurnRule:
     factor: float
     long_minutes: int
     short_minutes: int
 
 
-RULES: Final = (Rule(14.4, 60, 5), Rule(6.0, 360, 30))
+RULES: Final = (BurnRule(14.4, 60, 5), BurnRule(6.0, 360, 30))
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class RequestSums:
     """The requests in the known minutes of a window."""
 
     total: int = 0
     bad: int = 0
     known_minutes: int = 0
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
+    def __add__(self, other: RequestSums) -> RequestSums:
+        return RequestSums(
             self.total + other.total,
             self.bad + other.bad,
             self.known_minutes + other.known_minutes,
         )
 
 
-def add(sums: Iterable[Sums]) -> Sums:
-    result = Sums()
+def add(sums: Iterable[RequestSums]) -> RequestSums:
+    result = RequestSums()
     for each in sums:
         result += each
     return result
@@ -70,7 +70,7 @@ class RuleResult:
     is not known. `fires` is None where that decides it.
     """
 
-    rule: Rule
+    rule: BurnRule
     long_rate: float | None
     short_rate: float | None
     fires: bool | None
@@ -85,7 +85,7 @@ class Evaluation:
     """
 
     state: TargetState
-    sums: Sums
+    sums: RequestSums
     allowed_bad: float
     budget_left: float | None
     known_share: float
@@ -100,14 +100,14 @@ class Evaluation:
         return None if None in fires else False
 
 
-def burn_rate(sums: Sums, *, minutes: int, budget: float) -> float | None:
+def burn_rate(sums: RequestSums, *, minutes: int, budget: float) -> float | None:
     if 2 * sums.known_minutes < minutes:
         return None
     # Rounded, so that a rate of exactly a factor reaches it.
     return round(sums.bad / sums.total / budget, 9) if sums.total else 0.0
 
 
-def judge(rule: Rule, long: Sums, short: Sums, *, budget: float) -> RuleResult:
+def judge(rule: BurnRule, long: RequestSums, short: RequestSums, *, budget: float) -> RuleResult:
     long_rate = burn_rate(long, minutes=rule.long_minutes, budget=budget)
     short_rate = burn_rate(short, minutes=rule.short_minutes, budget=budget)
     is_low = [rate is not None and rate < rule.factor for rate in (long_rate, short_rate)]
@@ -120,7 +120,11 @@ def judge(rule: Rule, long: Sums, short: Sums, *, budget: float) -> RuleResult:
 
 
 def evaluate(
-    *, objective_percent: float, window: Sums, window_minutes: int, rules: Sequence[RuleResult]
+    *,
+    objective_percent: float,
+    window: RequestSums,
+    window_minutes: int,
+    rules: Sequence[RuleResult],
 ) -> Evaluation:
     """Evaluate a target. `window` are the sums of its whole window."""
     allowed = window.total * budget_of(objective_percent)

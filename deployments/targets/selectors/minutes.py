@@ -7,15 +7,15 @@ from datetime import datetime
 
 from deployments.models import Revision, ServiceTarget
 from deployments.states import TargetMetric
-from deployments.targets.domain.burn import Sums
+from deployments.targets.domain.burn import RequestSums
 from fleet.telemetry.selectors import hourly, service_levels
-from fleet.telemetry.selectors.hourly import WorkloadKey
+from fleet.telemetry.selectors.hourly import HourlyWorkload
 from fleet.telemetry.selectors.service_levels import MinuteCount
 
-Minutes = Mapping[datetime, Sums]
+Minutes = Mapping[datetime, RequestSums]
 
 
-def of(targets: Sequence[ServiceTarget], *, start: datetime) -> dict[int, Minutes]:
+def read_minutes(targets: Sequence[ServiceTarget], *, start: datetime) -> dict[int, Minutes]:
     """Read the minutes of each target, by its primary key. At most four queries for targets of one metric."""
     workloads = _workloads(targets)
     made: dict[int, Minutes] = {}
@@ -33,11 +33,11 @@ def _of_metric(
     start: datetime,
 ) -> dict[int, Minutes]:
     owner = {pk: target for target in targets for pk in workloads[target.deployment_id]}
-    by_target: dict[int, dict[datetime, Sums]] = {target.pk: {} for target in targets}
+    by_target: dict[int, dict[datetime, RequestSums]] = {target.pk: {} for target in targets}
     for count in _read(metric, owner, start) if owner else ():
         of_target = by_target[owner[count.workload_id].pk]
-        before = of_target.get(count.minute, Sums(known_minutes=1))
-        of_target[count.minute] = before + Sums(count.total, count.bad)
+        before = of_target.get(count.minute, RequestSums(known_minutes=1))
+        of_target[count.minute] = before + RequestSums(count.total, count.bad)
     return dict(by_target)
 
 
@@ -59,7 +59,7 @@ def _workloads(targets: Sequence[ServiceTarget]) -> dict[int, list[int]]:
     keys = {}
     for deployment_id, number in numbers:
         row = by_id[deployment_id]
-        key = WorkloadKey(row.cluster_id, row.namespace, f"{row.name}-r{number}")
+        key = HourlyWorkload(row.cluster_id, row.namespace, f"{row.name}-r{number}")
         keys[key] = deployment_id
     found: dict[int, list[int]] = {deployment_id: [] for deployment_id in by_id}
     for key, workload_id in hourly.find(list(keys)).items():

@@ -14,7 +14,7 @@ from django.db.models import Count, Q, Sum
 from deployments.models import Deployment, ServiceTarget, TargetCount
 from deployments.states import TargetMetric
 from deployments.targets.domain import burn, metrics
-from deployments.targets.domain.burn import RULES, Evaluation, Sums
+from deployments.targets.domain.burn import RULES, Evaluation, RequestSums
 from deployments.targets.domain.metrics import MetricKind
 from fleet.gpus.domain.intervals import hour_of
 from portal.core import clock
@@ -24,7 +24,7 @@ _BURN_MINUTES: Final = sorted({m for r in RULES for m in (r.long_minutes, r.shor
 
 
 @dataclass(frozen=True, slots=True)
-class TargetView:
+class TargetSummary:
     """A target with what was counted for it."""
 
     target: ServiceTarget
@@ -44,10 +44,10 @@ class TargetView:
         return metrics.describe(self.metric, objective, self.target.threshold_ms)
 
 
-def list_of(deployment: Deployment) -> list[TargetView]:
+def list_of(deployment: Deployment) -> list[TargetSummary]:
     rows = list(ServiceTarget.objects.filter(deployment=deployment).order_by("metric"))
     evaluated = evaluate(rows, at=clock.now())
-    return [TargetView(row, evaluated[row.pk]) for row in rows]
+    return [TargetSummary(row, evaluated[row.pk]) for row in rows]
 
 
 def evaluate(targets: Sequence[ServiceTarget], *, at: datetime) -> dict[int, Evaluation]:
@@ -59,19 +59,23 @@ def evaluate(targets: Sequence[ServiceTarget], *, at: datetime) -> dict[int, Eva
     windows = _windows(targets, at)
     burning = _burn_windows(targets, at)
     return {
-        target.pk: _evaluate(target, windows.get(target.pk, Sums()), burning.get(target.pk, {}))
+        target.pk: _evaluate(
+            target, windows.get(target.pk, RequestSums()), burning.get(target.pk, {})
+        )
         for target in targets
     }
 
 
-def _evaluate(target: ServiceTarget, window: Sums, by_minutes: Mapping[int, Sums]) -> Evaluation:
+def _evaluate(
+    target: ServiceTarget, window: RequestSums, by_minutes: Mapping[int, RequestSums]
+) -> Evaluation:
     objective = float(target.objective_percent)
     budget = burn.budget_of(objective)
     rules = [
         burn.judge(
             rule,
-            by_minutes.get(rule.long_minutes, Sums()),
-            by_minutes.get(rule.short_minutes, Sums()),
+            by_minutes.get(rule.long_minutes, RequestSums()),
+            by_minutes.get(rule.short_minutes, RequestSums()),
             budget=budget,
         )
         for rule in RULES
@@ -84,7 +88,7 @@ def _evaluate(target: ServiceTarget, window: Sums, by_minutes: Mapping[int, Sums
     )
 
 
-def _windows(targets: Sequence[ServiceTarget], at: datetime) -> dict[int, Sums]:
+def _windows(targets: Sequence[ServiceTarget], at: datetime) -> dict[int, RequestSums]:
     spans = {target.window_days for target in targets}
     within = reduce(
         or_,
@@ -99,10 +103,12 @@ def _windows(targets: Sequence[ServiceTarget], at: datetime) -> dict[int, Sums]:
         .annotate(Sum("total"), Sum("bad"), Sum("known_minutes"))
         .order_by()
     )
-    return {pk: Sums(*sums) for pk, *sums in rows}
+    return {pk: RequestSums(*sums) for pk, *sums in rows}
 
 
-def _burn_windows(targets: Sequence[ServiceTarget], at: datetime) -> dict[int, dict[int, Sums]]:
+def _burn_windows(
+    targets: Sequence[ServiceTarget], at: datetime
+) -> dict[int, dict[int, RequestSums]]:
     annotations: dict[str, Any] = {}
     for minutes in _BURN_MINUTES:
         within = Q(start__gt=at - timedelta(minutes=minutes))
@@ -118,7 +124,9 @@ def _burn_windows(targets: Sequence[ServiceTarget], at: datetime) -> dict[int, d
     )
     return {
         row["target_id"]: {
-            minutes: Sums(row[f"total_{minutes}"], row[f"bad_{minutes}"], row[f"known_{minutes}"])
+            minutes: RequestSums(
+                row[f"total_{minutes}"], row[f"bad_{minutes}"], row[f"known_{minutes}"]
+            )
             for minutes in _BURN_MINUTES
         }
         for row in map(dict[str, Any], rows)

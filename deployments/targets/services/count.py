@@ -14,7 +14,7 @@ from django.db import transaction
 
 from deployments.models import ServiceTarget, TargetCount
 from deployments.targets.domain import burn
-from deployments.targets.domain.burn import Sums
+from deployments.targets.domain.burn import RequestSums
 from deployments.targets.selectors import minutes
 from fleet.gpus.domain.intervals import hour_of, minute_of
 from portal.core import clock, leases
@@ -55,7 +55,7 @@ def sweep() -> int:
 
 def _count(targets: Sequence[ServiceTarget], claimed: Mapping[int, Lease], at: datetime) -> None:
     start = min(_start(target, at) for target in targets)
-    fresh = minutes.of(targets, start=start)
+    fresh = minutes.read_minutes(targets, start=start)
     first = hour_of(start)
     with transaction.atomic():
         held = [target for target in targets if _release(claimed[target.pk], at)]
@@ -88,25 +88,27 @@ def _release(lease: Lease, at: datetime) -> bool:
     return leases.release(ServiceTarget, lease, next_check_at=at + EVERY)
 
 
-def _stored(targets: Sequence[ServiceTarget], first: datetime) -> dict[int, dict[datetime, Sums]]:
+def _stored(
+    targets: Sequence[ServiceTarget], first: datetime
+) -> dict[int, dict[datetime, RequestSums]]:
     rows = TargetCount.objects.filter(target__in=targets, seconds=60, start__gte=first)
-    stored: dict[int, dict[datetime, Sums]] = {}
+    stored: dict[int, dict[datetime, RequestSums]] = {}
     for target_id, start, total, bad in rows.values_list("target_id", "start", "total", "bad"):
-        stored.setdefault(target_id, {})[start] = Sums(total, bad, 1)
+        stored.setdefault(target_id, {})[start] = RequestSums(total, bad, 1)
     return stored
 
 
 def _rows(
     target: ServiceTarget,
-    fresh: Mapping[datetime, Sums],
-    stored: Mapping[datetime, Sums],
+    fresh: Mapping[datetime, RequestSums],
+    stored: Mapping[datetime, RequestSums],
     at: datetime,
 ) -> Iterator[TargetCount]:
     kept = _kept_from(at)
     for start, sums in fresh.items():
         if start >= kept:
             yield _row(target, start, 60, sums)
-    by_hour: dict[datetime, list[Sums]] = {}
+    by_hour: dict[datetime, list[RequestSums]] = {}
     for start, sums in {**stored, **fresh}.items():
         by_hour.setdefault(hour_of(start), []).append(sums)
     touched = {hour_of(start) for start in fresh}
@@ -114,7 +116,7 @@ def _rows(
         yield _row(target, hour, 3600, burn.add(by_hour[hour]))
 
 
-def _row(target: ServiceTarget, start: datetime, seconds: int, sums: Sums) -> TargetCount:
+def _row(target: ServiceTarget, start: datetime, seconds: int, sums: RequestSums) -> TargetCount:
     return TargetCount(
         target=target,
         start=start,

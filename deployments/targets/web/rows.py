@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from deployments.targets.domain.burn import RuleResult, TargetState
 from deployments.targets.domain.metrics import MetricKind
-from deployments.targets.selectors.targets import TargetView
+from deployments.targets.selectors.targets import TargetSummary
 from portal.ui import formats
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 @dataclass(frozen=True, slots=True)
-class RuleRow:
+class BurnRuleRow:
     text: str
     long_text: str
     short_text: str
@@ -27,10 +27,10 @@ class RuleRow:
 class TargetRow:
     """The row of a target on its page. `budget_percent` is 0..100 for the bar; None if no requests are known."""
 
-    view: TargetView
+    view: TargetSummary
     budget_percent: float | None
     budget_text: str
-    rules: Sequence[RuleRow]
+    rules: Sequence[BurnRuleRow]
 
     @property
     def kind(self) -> MetricKind:
@@ -56,7 +56,7 @@ class TargetRow:
         return f"{sums.bad:,} of {sums.total:,}; {allowed:,} allowed"
 
 
-def row_of(view: TargetView) -> TargetRow:
+def row_of(view: TargetSummary) -> TargetRow:
     left = view.evaluation.budget_left
     return TargetRow(
         view=view,
@@ -72,9 +72,9 @@ def _budget(left: float) -> str:
     return f"{100 * left:.1f}%"
 
 
-def _rule(result: RuleResult) -> RuleRow:
+def _rule(result: RuleResult) -> BurnRuleRow:
     rule = result.rule
-    return RuleRow(
+    return BurnRuleRow(
         text=f"{rule.factor:g}{_TIMES} as fast as allowed",
         long_text=formats.span(60 * rule.long_minutes),
         short_text=formats.span(60 * rule.short_minutes),

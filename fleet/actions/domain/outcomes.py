@@ -30,15 +30,15 @@ class Outcome:
     after_seconds: float = SOON_SECONDS
 
 
-def goes_on(
+def go_on(
     message: str, progress: Progress | None = None, *, after_seconds: float = SOON_SECONDS
 ) -> Outcome:
     return Outcome(Result.GOES_ON, message, progress, after_seconds)
 
 
-def done(message: str, progress: Progress | None = None) -> Outcome:
+def finish(message: str, progress: Progress | None = None) -> Outcome:
     return Outcome(Result.DONE, message, progress)
 
 
-def failed(message: str, progress: Progress | None = None) -> Outcome:
+def fail(message: str, progress: Progress | None = None) -> Outcome:
     return Outcome(Result.FAILED, message, progress)

@@ -56,7 +56,7 @@ class ConfigSource:
         return f"{self.namespace}/{self.name}"
 
 
-def source_of(pods: list[Mapping[str, Any]]) -> ConfigSource | None:
+def find_source(pods: list[Mapping[str, Any]]) -> ConfigSource | None:
     """Return the ConfigMap that the config manager of the node's device plugin pod reads. None if there is none."""
     for pod in pods:
         spec = pod.get("spec") or {}

@@ -67,7 +67,7 @@ def evidence_for(actor: Actor, action: FleetAction) -> Evidence:
     )
 
 
-def blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
+def list_blocked_pods(actor: Actor, action: FleetAction) -> list[BlockedPod]:
     """Return the pods that block a drain, limited to the teams that the actor may see."""
     blocked = Progress.from_json(action.progress).blocked
     if policy.sees_all(actor):

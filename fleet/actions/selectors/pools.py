@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.node_pools import KarpenterRequirement, NodePool
 from fleet.clusters.selectors import clusters
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.models import Node
@@ -57,7 +57,7 @@ def _of_cluster(cluster: ClusterInfo) -> ClusterPools:
     return ClusterPools(cluster, rows)
 
 
-def _describe(requirement: Requirement) -> str:
+def _describe(requirement: KarpenterRequirement) -> str:
     key = requirement.key.rpartition("/")[2]
     values = ", ".join(requirement.values)
     if requirement.operator in ("Exists", "DoesNotExist"):

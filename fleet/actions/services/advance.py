@@ -69,9 +69,13 @@ def _step(action: FleetAction, lease: Lease) -> datetime | None:
     elif action.state == ActionState.APPROVED:
         _begin(action)
     elif action.state == ActionState.APPLYING:
-        return _record(action, lease, handlers.of(action).advance(action), ActionState.DONE)
+        return _record(
+            action, lease, handlers.get_handler(action).advance(action), ActionState.DONE
+        )
     elif action.state == ActionState.CANCELING:
-        return _record(action, lease, handlers.of(action).revert(action), ActionState.CANCELED)
+        return _record(
+            action, lease, handlers.get_handler(action).revert(action), ActionState.CANCELED
+        )
     if action.state == ActionState.SUBMITTED:
         return action.deadline_at
     return None if is_final(action.state) else at
@@ -84,10 +88,10 @@ def _begin(action: FleetAction) -> None:
             action=action,
             to=ActionState.APPLYING,
             audited=audit_actions.STARTED,
-            time_limit=handlers.of(action).time_limit(action),
+            time_limit=handlers.get_handler(action).time_limit(action),
             columns={"started_at": clock.now()},
         )
-        notifications.started(action)
+        notifications.notify_start(action)
 
 
 def _record(
@@ -95,7 +99,7 @@ def _record(
 ) -> datetime | None:
     """Record the outcome of a pass. Raises if the lease was lost meanwhile."""
     if not leases.is_held(FleetAction, lease):
-        raise leases.lost(action)
+        raise leases.build_lost_error(action)
     kept = outcome.progress
     columns = {} if kept is None else {"progress": kept.to_json()}
     if outcome.result is Result.GOES_ON:
@@ -111,7 +115,7 @@ def _record(
         transitions.move(
             actor=SYSTEM, action=action, to=to, audited=audited, reason=reason, columns=columns
         )
-        notifications.finished(action, message=reason)
+        notifications.notify_result(action, message=reason)
     return None
 
 
@@ -144,4 +148,4 @@ def _give_up(action: FleetAction) -> None:
             audited=audit_actions.FAILED,
             reason=reason,
         )
-        notifications.finished(action, message=reason)
+        notifications.notify_result(action, message=reason)

@@ -40,40 +40,40 @@ def advance(action: FleetAction, *, is_schedulable: bool) -> Outcome:
         return keep_state_before(progress, live)
     if schedulable(live) == is_schedulable:
         done = "New pods may start here." if is_schedulable else "No new pods start here."
-        return outcomes.done(done)
+        return outcomes.finish(done)
     set_schedulable(action, is_schedulable=is_schedulable)
-    return outcomes.goes_on("Changed the node.", after_seconds=0)
+    return outcomes.go_on("Changed the node.", after_seconds=0)
 
 
 def revert(action: FleetAction) -> Outcome:
     """Restore whether it is schedulable; pods that were evicted already run elsewhere."""
     live = live_node(action)
     if isinstance(live, Outcome):
-        return outcomes.done("The node left the cluster.")
+        return outcomes.finish("The node left the cluster.")
     before = Progress.from_json(action.progress).was_schedulable
     if before is None or schedulable(live) == before:
-        return outcomes.done("The node is back in its previous state.")
+        return outcomes.finish("The node is back in its previous state.")
     set_schedulable(action, is_schedulable=before)
-    return outcomes.goes_on("Reverted the node.", after_seconds=0)
+    return outcomes.go_on("Reverted the node.", after_seconds=0)
 
 
 def live_node(action: FleetAction) -> dict[str, Any] | Outcome:
     """Return the node as the cluster has it, or the end of an action whose node is gone."""
     live = nodes.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
-        return outcomes.failed(f"{action.target} left the cluster.")
+        return outcomes.fail(f"{action.target} left the cluster.")
     if live["metadata"]["uid"] != uid_of(action):
         message = (
             f"{action.target} was replaced by another node of its name, which was not touched."
         )
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     return live
 
 
 def keep_state_before(progress: Progress, live: dict[str, Any]) -> Outcome:
     """Store whether the node was schedulable before the action has any effect, so that it can be restored."""
     kept = replace(progress, was_schedulable=schedulable(live))
-    return outcomes.goes_on("Read the node.", kept, after_seconds=0)
+    return outcomes.go_on("Read the node.", kept, after_seconds=0)
 
 
 def schedulable(live: dict[str, Any]) -> bool:

@@ -36,7 +36,9 @@ def approve(*, actor: User, action_id: int, evidence_hash: str, comment: str = "
             time_limit=APPROVED_FOR,
             columns=_decision(actor, text),
         )
-        notifications.decided(action, message=f"{actor.display_name} approved it. {text}".strip())
+        notifications.notify_decision(
+            action, message=f"{actor.display_name} approved it. {text}".strip()
+        )
         wake("fleet.advance_action", action.pk)
     return action
 
@@ -59,7 +61,7 @@ def reject(*, actor: User, action_id: int, comment: str = "") -> FleetAction:
             reason=text,
             columns=_decision(actor, text),
         )
-        notifications.decided(action, message=f"{actor.display_name} rejected it: {text}")
+        notifications.notify_decision(action, message=f"{actor.display_name} rejected it: {text}")
     return action
 
 
@@ -108,7 +110,7 @@ def expire(action: FleetAction) -> None:
             audited=audit_actions.EXPIRED,
             reason=reason,
         )
-        notifications.decided(action, message=reason)
+        notifications.notify_decision(action, message=reason)
 
 
 def _stoppable(actor: User, action_id: int) -> FleetAction:

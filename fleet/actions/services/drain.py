@@ -19,7 +19,7 @@ from fleet.kube.domain.errors import ClusterError, Throttled, Unreachable
 from fleet.kube.services import nodes
 from fleet.models import FleetAction
 from portal.accounts.policy import SYSTEM
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 # For each pass, so that its lease never ends before it does.
 _MOST_EVICTIONS: Final = 20
@@ -34,7 +34,7 @@ def observe(action: FleetAction) -> Evidence:
     node = node_facts.present_node(action)
     node_facts.require_permissions(action, node_facts.PATCH_NODES, node_facts.EVICT_PODS)
     drain = drain_preview.preview(actor=SYSTEM, node_id=node.pk)
-    deployments = node_facts.affected(drain.preview)
+    deployments = node_facts.list_affected_deployments(drain.preview)
     return Evidence(
         changes=(
             FieldChange("New pods may start here", "yes" if node.is_schedulable else "no", "no"),
@@ -79,17 +79,17 @@ def advance(action: FleetAction) -> Outcome:
     pods = node_pods.sort_pods(nodes.list_pods(cluster_id=action.cluster_id, name=action.target))
     if pods.unmanaged and not DrainSettings.from_json(action.parameters).evict_unmanaged:
         named = tuple(BlockedPod(str(pod), _NO_CONTROLLER) for pod in pods.unmanaged)
-        return outcomes.failed(
+        return outcomes.fail(
             _describe_unmanaged(action, pods), replace(progress, blocked=named[:_MOST_NAMED])
         )
     if cordon.schedulable(live):
         # Also when somebody uncordoned it meanwhile: else evicted pods would come back.
         cordon.set_schedulable(action, is_schedulable=False)
-        return outcomes.goes_on("Cordoned the node.", after_seconds=0)
+        return outcomes.go_on("Cordoned the node.", after_seconds=0)
     # The number of the first pass stays.
     progress = replace(progress, pods=progress.pods or pods.remaining, remaining=pods.remaining)
     if not pods.remaining:
-        return outcomes.done("All pods are evicted.", replace(progress, blocked=()))
+        return outcomes.finish("All pods are evicted.", replace(progress, blocked=()))
     return _evict(action, pods, progress)
 
 
@@ -120,11 +120,11 @@ def _evict(action: FleetAction, pods: NodePods, progress: Progress) -> Outcome:
         evicted=progress.evicted + result.evicted,
         first=first + len(result.blocked),
     )
-    message = f"{pods.remaining} of {counted(progress.pods, 'pod')} left."
+    message = f"{pods.remaining} of {format_count(progress.pods, 'pod')} left."
     if result.blocked:
         message += f" {len(result.blocked)} cannot be evicted now."
     wait = max(result.wait_seconds, _TERMINATING_SECONDS)
-    return outcomes.goes_on(message, progress, after_seconds=wait)
+    return outcomes.go_on(message, progress, after_seconds=wait)
 
 
 def _evict_one(action: FleetAction, pod: NodePod, made: _Pass) -> None:
@@ -151,7 +151,7 @@ def _describe_kept(count: int) -> str:
     """Describe how many protected pods are evicted. It names none: everyone may read it, and pods belong to teams."""
     is_one = count == 1
     return (
-        f"{counted(count, 'pod')} {'is' if is_one else 'are'} declared not to be disrupted "
+        f"{format_count(count, 'pod')} {'is' if is_one else 'are'} declared not to be disrupted "
         "(karpenter.sh/do-not-disrupt): Karpenter leaves "
         f"{'it' if is_one else 'them'} in place, and this drain evicts {'it' if is_one else 'them'} anyway."
     )
@@ -160,7 +160,7 @@ def _describe_kept(count: int) -> str:
 def _describe_unmanaged(action: FleetAction, pods: NodePods) -> str:
     """Describe the pods without a controller by count only: everyone may read it, and pod names belong to teams."""
     count = len(pods.unmanaged)
-    have = f"{counted(count, 'pod')} {'has' if count == 1 else 'have'}"
+    have = f"{format_count(count, 'pod')} {'has' if count == 1 else 'have'}"
     if DrainSettings.from_json(action.parameters).evict_unmanaged:
         return f"{have} no controller: evicting deletes it for good."
     return f"{have} no controller that starts it again. Request the drain with “Evict pods without a controller”."

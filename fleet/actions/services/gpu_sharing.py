@@ -31,7 +31,7 @@ class NodeConfigs:
     problem: str = ""
 
 
-def configs_of(node: Node) -> NodeConfigs:
+def describe_configs(node: Node) -> NodeConfigs:
     """Return the configurations of a node for a page: a problem instead of an error."""
     try:
         source, configs = _read(node)
@@ -42,7 +42,7 @@ def configs_of(node: Node) -> NodeConfigs:
 
 def observe(action: FleetAction) -> Evidence:
     node = node_facts.present_node(action)
-    if shares.gpus_of(node.labels, node.allocatable).neuron_cores:
+    if shares.read_gpus(node.labels, node.allocatable).neuron_cores:
         raise Conflict(
             f"{node} has Neuron devices. Only GPUs can be shared this way.", code="no_gpus"
         )
@@ -85,7 +85,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     """The device plugin reloads when the label changes, and says nothing else than what it offers then."""
     labels = relabeling.labels_of(live)
     if labels.get(CONFIG_LABEL) != RelabelSettings.from_json(action.parameters).value:
-        return relabel.failed(
+        return relabel.fail_cordoned(
             action, f"Someone set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
     desired: dict[str, int] = Evidence.from_json(action.evidence).bound["resources"]
@@ -96,7 +96,7 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
             f"Waiting for the device plugin: the node offers {relabeling.describe_resources(offered)}, not yet "
             f"{relabeling.describe_resources(desired)}.",
         )
-    return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
+    return outcomes.finish(f"The node offers {relabeling.describe_resources(offered)}.")
 
 
 def _chosen(
@@ -142,7 +142,7 @@ def _read(node: Node) -> tuple[ConfigSource, tuple[PluginConfig, ...]]:
     source: ConfigSource | None = None
     try:
         pods = nodes.list_pods(cluster_id=node.cluster_id, name=node.name)
-        source = plugin_configs.source_of(list(pods))
+        source = plugin_configs.find_source(list(pods))
         if source is None:
             raise Conflict(
                 f"No device plugin that reads configurations by {CONFIG_LABEL} runs on {node}. Install it with a "

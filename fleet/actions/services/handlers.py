@@ -33,7 +33,7 @@ _AN_UPDATE: Final = timedelta(hours=2)
 def _keep(action: FleetAction) -> Outcome:
     """End a cancellation without taking anything back: nodes may have started or ended already."""
     message = "What was applied stays. Request another change to restore it."
-    return outcomes.done(message)
+    return outcomes.finish(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +112,5 @@ _HANDLERS: Final[Mapping[ActionKind, Handler]] = {
 }
 
 
-def of(action: FleetAction) -> Handler:
+def get_handler(action: FleetAction) -> Handler:
     return _HANDLERS[ActionKind(action.kind)]

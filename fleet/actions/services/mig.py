@@ -91,12 +91,12 @@ def _judge(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
     labels = relabeling.labels_of(live)
     desired = RelabelSettings.from_json(action.parameters).value
     if labels.get(CONFIG_LABEL) != desired:
-        return relabel.failed(
+        return relabel.fail_cordoned(
             action, f"Someone set {CONFIG_LABEL}={labels.get(CONFIG_LABEL, '')} meanwhile."
         )
     state = labels.get(STATE_LABEL, "")
     if state == mig_layouts.FAILED:
-        return relabel.failed(
+        return relabel.fail_cordoned(
             action,
             f"The MIG manager could not apply {desired}. Its log on the node has the reason.",
         )
@@ -116,7 +116,7 @@ def _judge_resources(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
             "The MIG manager is done. Waiting for the device plugin: the node offers "
             f"{relabeling.describe_resources(offered)}, not yet {relabeling.describe_resources(desired)}.",
         )
-    return outcomes.done(f"The node offers {relabeling.describe_resources(offered)}.")
+    return outcomes.finish(f"The node offers {relabeling.describe_resources(offered)}.")
 
 
 def _layout(action: FleetAction, node: Node) -> Layout:

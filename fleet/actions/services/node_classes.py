@@ -84,17 +84,17 @@ def observe_creation(action: FleetAction) -> Evidence:
 def advance_change(action: FleetAction) -> Outcome:
     live = node_classes.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
-        return outcomes.failed(f"EC2NodeClass {action.target} was deleted.")
+        return outcomes.fail(f"EC2NodeClass {action.target} was deleted.")
     body = node_class_settings.patch(live, NodeClassSettings.from_json(action.parameters))
     if apply_patch(live, body) == live:
         return node_pools.await_ready(action, live)
     if node_pools.generation_of(live) != Evidence.from_json(action.evidence).bound["generation"]:
         message = "Someone changed the EC2NodeClass after the approval. Request the change again."
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
     version = (live.get("metadata") or {}).get("resourceVersion")
     _patch(action, {**body, "metadata": {"resourceVersion": version}}, dry_run=False)
-    return outcomes.goes_on("Changed the EC2NodeClass.", after_seconds=0)
+    return outcomes.go_on("Changed the EC2NodeClass.", after_seconds=0)
 
 
 def advance_creation(action: FleetAction) -> Outcome:
@@ -103,9 +103,9 @@ def advance_creation(action: FleetAction) -> Outcome:
         if node_class_settings.read(live) == node_class_settings.read(_manifest(action)):
             return node_pools.await_ready(action, live)
         message = f"Someone else created EC2NodeClass {action.target} with other settings. It was not touched."
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     node_classes.create(cluster_id=action.cluster_id, manifest=_manifest(action))
-    return outcomes.goes_on("Created the EC2NodeClass.", after_seconds=0)
+    return outcomes.go_on("Created the EC2NodeClass.", after_seconds=0)
 
 
 def _live(action: FleetAction) -> dict[str, Any] | None:
@@ -185,7 +185,7 @@ def _warnings(
 def _what_drifts(action: FleetAction) -> list[str]:
     """Karpenter replaces nodes that differ from their class."""
     try:
-        pools = node_classes.pools_of(cluster_id=action.cluster_id, name=action.target)
+        pools = node_classes.list_pools(cluster_id=action.cluster_id, name=action.target)
     except ClusterError as error:
         return [f"Which node pools use it is not known: {error}"]
     if not pools:

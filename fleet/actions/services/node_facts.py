@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from fleet.actions.domain.evidence import AffectedDeployment
-from fleet.capacity.domain.drain_preview import DrainPreview, Fit, MovedPod
+from fleet.capacity.domain.drain_preview import DrainFit, DrainPreview, MovedPod
 from fleet.capacity.services import drain_preview
 from fleet.gpus.selectors import prices
 from fleet.kube.domain.errors import ClusterError
@@ -59,10 +59,10 @@ def require_permissions(action: FleetAction, *permissions: Mapping[str, str]) ->
 
 
 def deployments_on(node: Node) -> tuple[AffectedDeployment, ...]:
-    return affected(drain_preview.preview(actor=SYSTEM, node_id=node.pk).preview)
+    return list_affected_deployments(drain_preview.preview(actor=SYSTEM, node_id=node.pk).preview)
 
 
-def affected(preview: DrainPreview) -> tuple[AffectedDeployment, ...]:
+def list_affected_deployments(preview: DrainPreview) -> tuple[AffectedDeployment, ...]:
     grouped: dict[_Key, list[MovedPod]] = defaultdict(list)
     for moved in preview.pods:
         pod = moved.pod
@@ -81,12 +81,12 @@ def _row(key: _Key, moved: Sequence[MovedPod]) -> AffectedDeployment:
         namespace=key.namespace,
         pods=len(moved),
         gpus=sum(item.pod.size.gpus for item in moved),
-        without_room=sum(item.fit is Fit.NO_ROOM for item in moved),
+        without_room=sum(item.fit is DrainFit.NO_ROOM for item in moved),
     )
 
 
 def usd_per_hour(node: Node) -> Decimal | None:
-    price = prices.book([node.instance_type]).of_node(node, clock.now().date())
+    price = prices.book([node.instance_type]).find_node_price(node, clock.now().date())
     return price.usd_per_hour_amount if price else None
 
 

@@ -82,26 +82,26 @@ def advance(action: FleetAction) -> Outcome:
     try:
         group = node_groups.describe(cluster_id=action.cluster_id, name=action.target)
     except ObjectNotFound:
-        return outcomes.failed(f"Node group {action.target} was deleted.")
+        return outcomes.fail(f"Node group {action.target} was deleted.")
     desired = GroupSize.from_json(action.parameters)
     if group.status == UPDATING:
-        return outcomes.goes_on(
+        return outcomes.go_on(
             "AWS is updating the node group.",
             after_seconds=outcomes.RETRY_SECONDS,
         )
     if group.size == desired:
         issues = f" AWS reports {'; '.join(group.issues)}" if group.issues else ""
-        return outcomes.done(f"AWS has applied the size.{issues}")
+        return outcomes.finish(f"AWS has applied the size.{issues}")
     if group.size.to_json() != Evidence.from_json(action.evidence).bound["size"]:
         message = "Someone scaled the node group after the approval. Request it again."
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     node_groups.scale(
         cluster_id=action.cluster_id,
         name=action.target,
         size=desired,
         token=f"slipway-{action.pk}-{action.evidence_hash[:16]}",
     )
-    return outcomes.goes_on("The size was sent to AWS.")
+    return outcomes.go_on("The size was sent to AWS.")
 
 
 def _changes(old: GroupSize, new: GroupSize) -> list[FieldChange]:

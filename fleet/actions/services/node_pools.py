@@ -23,7 +23,7 @@ from fleet.models import FleetAction
 from portal.accounts import fleet_policy
 from portal.accounts.policy import Actor
 from portal.core import clock
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.core.errors import Conflict, Invalid, NotFound, Unavailable
 
 _PERMISSIONS: Final = tuple(
@@ -63,17 +63,17 @@ def observe_creation(action: FleetAction) -> Evidence:
 def advance_change(action: FleetAction) -> Outcome:
     live = node_pools.get(cluster_id=action.cluster_id, name=action.target)
     if live is None:
-        return outcomes.failed(f"Node pool {action.target} was deleted.")
+        return outcomes.fail(f"Node pool {action.target} was deleted.")
     body = pool_settings.patch(live, PoolSettings.from_json(action.parameters))
     if pool_settings.apply_patch(live, body) == live:
         return await_ready(action, live)
     if generation_of(live) != Evidence.from_json(action.evidence).bound["generation"]:
         message = "Someone changed the node pool after the approval. Request the change again."
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     # Of what was read: an edit since then is a conflict, and the next pass sees it.
     version = (live.get("metadata") or {}).get("resourceVersion")
     _patch(action, {**body, "metadata": {"resourceVersion": version}}, dry_run=False)
-    return outcomes.goes_on("Changed the node pool.", after_seconds=0)
+    return outcomes.go_on("Changed the node pool.", after_seconds=0)
 
 
 def advance_creation(action: FleetAction) -> Outcome:
@@ -82,9 +82,9 @@ def advance_creation(action: FleetAction) -> Outcome:
         if pool_settings.has_same_settings(live, _manifest(action)):
             return await_ready(action, live)
         message = f"Someone else created node pool {action.target} with other settings. It was not touched."
-        return outcomes.failed(message)
+        return outcomes.fail(message)
     node_pools.create(cluster_id=action.cluster_id, manifest=_manifest(action))
-    return outcomes.goes_on("Created the node pool.", after_seconds=0)
+    return outcomes.go_on("Created the node pool.", after_seconds=0)
 
 
 def read_settings(*, actor: Actor, cluster_id: int, name: str) -> PoolSettings:
@@ -118,8 +118,8 @@ def await_ready(action: FleetAction, live: Mapping[str, Any]) -> Outcome:
         message = (
             f"Karpenter says that it is not ready: {ready.get('message') or ready.get('reason')}"
         )
-        return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
-    return outcomes.done("The cluster has applied it.")
+        return outcomes.go_on(message, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.finish("The cluster has applied it.")
 
 
 def _patch(action: FleetAction, body: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _warnings(
     running = ((before.get("status") or {}).get("resources") or {}).get(WHOLE, "0")
     if new.gpu_limit is not None and str(running).isdigit() and int(running) > new.gpu_limit:
         warnings.append(
-            f"It runs {counted(int(running), 'GPU')}: with a limit of {new.gpu_limit} no node is removed, and none starts."
+            f"It runs {format_count(int(running), 'GPU')}: with a limit of {new.gpu_limit} no node is removed, and none starts."
         )
     if old.gpu_limit != new.gpu_limit:
         warnings += kept_hours.warnings(action)

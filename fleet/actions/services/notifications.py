@@ -10,20 +10,20 @@ from portal.accounts.models import Team
 from portal.notifications import events, services
 
 
-def requested(action: FleetAction) -> None:
+def notify_request(action: FleetAction) -> None:
     message = f"{action.requester.display_name} requested it. {action.comment}".strip()
     _platform(action, events.FLEET_REQUESTED.code, f"{title_of(action)}: approval needed", message)
 
 
-def decided(action: FleetAction, *, message: str) -> None:
+def notify_decision(action: FleetAction, *, message: str) -> None:
     _platform(action, events.FLEET_DECIDED.code, f"{title_of(action)}: {action.state}", message)
 
 
-def finished(action: FleetAction, *, message: str) -> None:
+def notify_result(action: FleetAction, *, message: str) -> None:
     _platform(action, events.FLEET_FINISHED.code, f"{title_of(action)}: {action.state}", message)
 
 
-def started(action: FleetAction) -> None:
+def notify_start(action: FleetAction) -> None:
     """Tell the teams whose pods will move."""
     evidence = Evidence.from_json(action.evidence)
     names: dict[str, list[str]] = {}

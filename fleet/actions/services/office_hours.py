@@ -50,7 +50,7 @@ def observe(action: FleetAction) -> Evidence:
     own = _own_size(pool, kept)
     return Evidence(
         changes=tuple(_changes(kept, hours, own)),
-        deployments=pool_pods.deployments_of(action.cluster_id, _kind(action), action.target),
+        deployments=pool_pods.list_deployments(action.cluster_id, _kind(action), action.target),
         warnings=tuple(_warnings(pool, hours, own)),
         usd_per_hour_before=_mean_usd_per_hour(action, pool, own, kept.hours if kept else None),
         usd_per_hour_after=_mean_usd_per_hour(action, pool, own, hours),
@@ -87,26 +87,26 @@ def advance(action: FleetAction) -> Outcome:
     kept = _kept(action)
     when = f" at {kept.next_edge_at:%Y-%m-%d %H:%M} UTC" if kept else ""
     what = "opens" if kept and kept.opens_next else "closes"
-    return outcomes.done(f"Its office hours are set. It {what}{when}.")
+    return outcomes.finish(f"Its office hours are set. It {what}{when}.")
 
 
 def advance_end(action: FleetAction) -> Outcome:
     kept = _kept(action)
     if kept is None:
-        return outcomes.done("Its office hours have ended.")
+        return outcomes.finish("Its office hours have ended.")
     kept_changes.end(row=kept.row)
     message = f"The pool gets its size back. {kept.row.problem}".strip()
-    return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.go_on(message, after_seconds=outcomes.RETRY_SECONDS)
 
 
 def revert(action: FleetAction) -> Outcome:
     """End a cancellation. Office hours are set in one step, so there is nothing half done."""
-    return outcomes.done("Nothing was changed.")
+    return outcomes.finish("Nothing was changed.")
 
 
 def revert_end(action: FleetAction) -> Outcome:
     message = "Its office hours end anyway. Request them again to keep them."
-    return outcomes.done(message)
+    return outcomes.finish(message)
 
 
 def _kind(action: FleetAction) -> PoolKind:
@@ -126,7 +126,7 @@ def _read(action: FleetAction) -> _Pool:
     live = node_pools.read_live(action)
     if live is None:
         raise Conflict(f"Node pool {action.target} does not exist.", code="no_node_pool")
-    return _Pool(sizes.of_node_pool(live), live=live)
+    return _Pool(sizes.read_node_pool(live), live=live)
 
 
 def _read_group(action: FleetAction) -> _Pool:
@@ -153,8 +153,10 @@ def _own_size(pool: _Pool, kept: KeptHours | None) -> Size:
 
 
 def _changes(kept: KeptHours | None, hours: OfficeHours, own: Size) -> list[FieldChange]:
-    closed = sizes.describe(sizes.closed(own, hours.closed_size))
-    before_closed = sizes.describe(sizes.closed(own, kept.hours.closed_size)) if kept else ""
+    closed = sizes.describe(sizes.compute_closed_size(own, hours.closed_size))
+    before_closed = (
+        sizes.describe(sizes.compute_closed_size(own, kept.hours.closed_size)) if kept else ""
+    )
     per_week = kept.hours.hours_per_week if kept else Decimal(HOURS_PER_WEEK)
     rows = (
         ("Office hours", kept.description if kept else _ALWAYS, hour_rules.describe(hours)),
@@ -167,7 +169,7 @@ def _changes(kept: KeptHours | None, hours: OfficeHours, own: Size) -> list[Fiel
 
 def _warnings(pool: _Pool, hours: OfficeHours, own: Size) -> list[str]:
     if pool.group is not None:
-        return _warnings_of_group(pool.group, sizes.closed(own, hours.closed_size))
+        return _warnings_of_group(pool.group, sizes.compute_closed_size(own, hours.closed_size))
     live = pool.live or {}
     warnings = []
     if managers := node_pools.other_managers(live):
@@ -222,7 +224,7 @@ def _mean_usd_per_hour(
     opened = _usd_per_hour(action, pool, own)
     if hours is None or opened is None:
         return opened
-    closed = _usd_per_hour(action, pool, sizes.closed(own, hours.closed_size))
+    closed = _usd_per_hour(action, pool, sizes.compute_closed_size(own, hours.closed_size))
     if closed is None:
         return None
     fraction = hours.open_fraction

@@ -9,7 +9,7 @@ from fleet.models import Node, Pod
 from fleet.office_hours.domain.sizes import PoolKind
 
 
-def deployments_of(cluster_id: int, kind: PoolKind, name: str) -> tuple[AffectedDeployment, ...]:
+def list_deployments(cluster_id: int, kind: PoolKind, name: str) -> tuple[AffectedDeployment, ...]:
     """Return the deployments in a pool as last observed, by team and name; pods of no deployment come last. Whether
     they have room elsewhere is not checked.
     """

@@ -46,22 +46,22 @@ def _await_agent(action: FleetAction, live: dict[str, Any], judge: Judge) -> Out
     if cordon.schedulable(live):
         # Somebody uncordoned it meanwhile: pods would hold the GPUs that the agent needs.
         cordon.set_schedulable(action, is_schedulable=False)
-        return outcomes.goes_on("Cordoned the node.", after_seconds=0)
+        return outcomes.go_on("Cordoned the node.", after_seconds=0)
     judged = judge(action, live)
     if judged.result is not Result.DONE:
         return judged
     progress = replace(Progress.from_json(action.progress), judged=judged.message)
-    return outcomes.goes_on(judged.message, progress, after_seconds=0)
+    return outcomes.go_on(judged.message, progress, after_seconds=0)
 
 
 def _take_pods(action: FleetAction, live: dict[str, Any], progress: Progress) -> Outcome:
     message = progress.judged
     if not progress.was_schedulable:
-        return outcomes.done(f"{message} It was cordoned before and stays cordoned.")
+        return outcomes.finish(f"{message} It was cordoned before and stays cordoned.")
     if cordon.schedulable(live):
-        return outcomes.done(message)
+        return outcomes.finish(message)
     cordon.set_schedulable(action, is_schedulable=True)
-    return outcomes.goes_on("The node takes pods again.", after_seconds=0)
+    return outcomes.go_on("The node takes pods again.", after_seconds=0)
 
 
 def _drain_then_label(
@@ -75,12 +75,12 @@ def _drain_then_label(
     current = relabeling.labels_of(live)
     desired = {name: value for name, value in labels.items() if value is not None}
     if desired.items() <= current.items():
-        return outcomes.goes_on("The label is set.", labeled, after_seconds=0)
+        return outcomes.go_on("The label is set.", labeled, after_seconds=0)
     body = {"metadata": {"labels": dict(labels)}}
     nodes.patch(
         cluster_id=action.cluster_id, name=action.target, uid=cordon.uid_of(action), body=body
     )
-    return outcomes.goes_on("The label is set.", labeled)
+    return outcomes.go_on("The label is set.", labeled)
 
 
 def revert(action: FleetAction) -> Outcome:
@@ -88,12 +88,12 @@ def revert(action: FleetAction) -> Outcome:
     if not Progress.from_json(action.progress).is_labeled:
         return cordon.revert(action)
     message = "The label was already set, so the node stays cordoned. Uncordon it when it offers what it should."
-    return outcomes.done(message)
+    return outcomes.finish(message)
 
 
-def failed(action: FleetAction, message: str) -> Outcome:
-    return outcomes.failed(f"{message} The node stays cordoned.")
+def fail_cordoned(action: FleetAction, message: str) -> Outcome:
+    return outcomes.fail(f"{message} The node stays cordoned.")
 
 
 def waits(action: FleetAction, message: str) -> Outcome:
-    return outcomes.goes_on(message, after_seconds=outcomes.RETRY_SECONDS)
+    return outcomes.go_on(message, after_seconds=outcomes.RETRY_SECONDS)

@@ -31,11 +31,11 @@ _LONGEST_COMMENT: Final = 2000
 
 
 def request_cordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return submit(actor, of_node(actor, ActionKind.CORDON, node_id), comment)
+    return submit(actor, draft_for_node(actor, ActionKind.CORDON, node_id), comment)
 
 
 def request_uncordon(*, actor: User, node_id: int, comment: str = "") -> FleetAction:
-    return submit(actor, of_node(actor, ActionKind.UNCORDON, node_id), comment)
+    return submit(actor, draft_for_node(actor, ActionKind.UNCORDON, node_id), comment)
 
 
 def request_drain(
@@ -49,7 +49,7 @@ def request_drain(
     settings = DrainSettings(deadline_minutes, evict_unmanaged)
     if problems := settings.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
-    action = of_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
+    action = draft_for_node(actor, ActionKind.DRAIN, node_id, settings.to_json())
     return submit(actor, action, comment)
 
 
@@ -88,7 +88,7 @@ def _relabeled(
 ) -> FleetAction:
     if problems := settings.drain.problems():
         raise Invalid("The settings of the drain are not valid.", fields=problems)
-    return of_node(actor, kind, node_id, settings.to_json())
+    return draft_for_node(actor, kind, node_id, settings.to_json())
 
 
 def request_pool_change(
@@ -158,7 +158,7 @@ def _of_pool(
     )
 
 
-def of_node(
+def draft_for_node(
     actor: User, kind: ActionKind, node_id: int, parameters: Mapping[str, Any] | None = None
 ) -> FleetAction:
     """Return the action as it would be requested, not stored."""
@@ -177,7 +177,7 @@ def of_node(
 
 def observe(action: FleetAction) -> Evidence:
     """Return what the action would change now. Calls the cluster; raises what keeps the action from being requested."""
-    return handlers.of(action).observe(action)
+    return handlers.get_handler(action).observe(action)
 
 
 def hash_evidence(action: FleetAction, evidence: Evidence) -> str:
@@ -201,7 +201,7 @@ def submit(actor: User, action: FleetAction, comment: str) -> FleetAction:
             transitions.record(
                 actor, action, audit_actions.REQUESTED, after=action.state, reason=text
             )
-            notifications.requested(action)
+            notifications.notify_request(action)
     except IntegrityError:
         require_none_open(action)
         raise

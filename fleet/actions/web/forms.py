@@ -131,7 +131,7 @@ class NewPoolForm(PoolForm):
     )
 
 
-def initial_of(settings: PoolSettings) -> dict[str, Any]:
+def build_initial(settings: PoolSettings) -> dict[str, Any]:
     return {
         **settings.to_json(),
         "instance_types": ", ".join(settings.instance_types),

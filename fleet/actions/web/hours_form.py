@@ -75,7 +75,7 @@ class OfficeHoursForm(CommentForm):
         return OfficeHours.from_json({**data, "days": days})
 
 
-def initial_of(hours: OfficeHours | None) -> dict[str, Any]:
+def build_initial(hours: OfficeHours | None) -> dict[str, Any]:
     """Return the initial values of the form: a working week if there are no office hours yet."""
     if hours is None:
         return {

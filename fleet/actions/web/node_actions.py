@@ -60,7 +60,7 @@ def request_drain(request: HttpRequest, user: User, node_id: int) -> HttpRespons
     context = {
         "node": drain.node,
         "preview": drain.preview,
-        "rows": [PodRow.of(moved) for moved in drain.preview.pods],
+        "rows": [PodRow.from_moved_pod(moved) for moved in drain.preview.pods],
         "usd_per_hour_amount": drain.usd_per_hour_amount,
         "problem": drain.problem,
         "effects": _EFFECTS[ActionKind.DRAIN],

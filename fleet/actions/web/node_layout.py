@@ -42,7 +42,7 @@ def request_mig(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
         "title": f"MIG layout of {node.name}",
         "choice": "layout",
         "preview": drain.preview,
-        "rows": [PodRow.of(moved) for moved in drain.preview.pods],
+        "rows": [PodRow.from_moved_pod(moved) for moved in drain.preview.pods],
         "why_not": mig.why_not(node),
         "current": node.labels.get(mig_layouts.CONFIG_LABEL, ""),
         "state": node.labels.get(mig_layouts.STATE_LABEL, ""),
@@ -68,14 +68,14 @@ def request_mig(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
 def request_gpu_sharing(request: HttpRequest, user: User, node_id: int) -> HttpResponse:
     drain = drain_preview.preview(actor=user, node_id=node_id)
     node = drain.node
-    read = gpu_sharing.configs_of(node)
+    read = gpu_sharing.describe_configs(node)
     form = GpuSharingForm(request.POST or None, configs=read.configs)
     context = {
         "node": node,
         "title": f"Sharing of GPUs on {node.name}",
         "choice": "configuration",
         "preview": drain.preview,
-        "rows": [PodRow.of(moved) for moved in drain.preview.pods],
+        "rows": [PodRow.from_moved_pod(moved) for moved in drain.preview.pods],
         "why_not": read.problem,
         "source": read.source,
         "current": node.labels.get(plugin_configs.CONFIG_LABEL, ""),

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from fleet.actions.services import hours_requests
-from fleet.actions.web.hours_form import OfficeHoursForm, initial_of
+from fleet.actions.web.hours_form import OfficeHoursForm, build_initial
 from fleet.actions.web.request_pages import show_request
 from fleet.clusters.selectors import clusters
 from fleet.models import FleetAction
@@ -40,7 +40,7 @@ def office_hours_page(
     cluster = clusters.get_cluster(cluster_id)
     kept = office_hours.find(cluster_id=cluster.id, kind=pool_kind, name=name)
     is_end = request.POST.get("end") == "1"
-    initial = initial_of(kept.hours if kept else None)
+    initial = build_initial(kept.hours if kept else None)
     form = OfficeHoursForm(
         request.POST if request.method == "POST" and not is_end else None, initial=initial
     )

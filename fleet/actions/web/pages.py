@@ -87,7 +87,7 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
         "action": action,
         "evidence": evidence,
         "yaml_diff": diff_lines(evidence.yaml_before, evidence.yaml_after),
-        "deployments": [DeploymentRow.of(row) for row in evidence.deployments],
+        "deployments": [DeploymentRow.from_affected(row) for row in evidence.deployments],
         "is_limit": action.target_kind == TargetKind.NODE_POOL,
         "has_cost": action.target_kind != TargetKind.NODE_CLASS,
         "is_drained": action.kind in DRAINED_KINDS,
@@ -98,6 +98,8 @@ def _context_of(user: User, action: FleetAction, form: DecisionForm) -> dict[str
         "may_withdraw": actions.may_withdraw(user, action),
         "may_cancel": actions.may_cancel(user, action),
         "is_running": action.state in states.RUNNING,
-        "blocked": actions.blocked_pods(user, action) if action.state != ActionState.DONE else [],
+        "blocked": actions.list_blocked_pods(user, action)
+        if action.state != ActionState.DONE
+        else [],
         "progress": Progress.from_json(action.progress),
     }

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from fleet.actions.domain.pool_settings import PoolSettings
 from fleet.actions.selectors import pools
 from fleet.actions.services import node_pools, requests
-from fleet.actions.web.forms import NewPoolForm, PoolForm, initial_of
+from fleet.actions.web.forms import NewPoolForm, PoolForm, build_initial
 from fleet.actions.web.request_pages import send_or_show
 from fleet.clusters.selectors import clusters
 from portal.accounts import fleet_policy, roles
@@ -36,7 +36,7 @@ def pools_page(request: HttpRequest, user: User) -> HttpResponse:
 @keeps_input
 def change_pool(request: HttpRequest, user: User, cluster_id: int, name: str) -> HttpResponse:
     current = node_pools.read_settings(actor=user, cluster_id=cluster_id, name=name)
-    form = PoolForm(request.POST or None, initial=initial_of(current))
+    form = PoolForm(request.POST or None, initial=build_initial(current))
     return send_or_show(
         request,
         form,
@@ -57,7 +57,7 @@ def change_pool(request: HttpRequest, user: User, cluster_id: int, name: str) ->
 @keeps_input
 def create_pool(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
     fleet_policy.require_requester(user)
-    form = NewPoolForm(request.POST or None, initial=initial_of(PoolSettings(())))
+    form = NewPoolForm(request.POST or None, initial=build_initial(PoolSettings(())))
     return send_or_show(
         request,
         form,

@@ -17,7 +17,7 @@ class PodRow:
     url: str
 
     @classmethod
-    def of(cls, moved: MovedPod) -> PodRow:
+    def from_moved_pod(cls, moved: MovedPod) -> PodRow:
         return cls(moved, deployment_url(moved.pod.team_slug, moved.pod.deployment))
 
 
@@ -27,7 +27,7 @@ class DeploymentRow:
     url: str
 
     @classmethod
-    def of(cls, affected: AffectedDeployment) -> DeploymentRow:
+    def from_affected(cls, affected: AffectedDeployment) -> DeploymentRow:
         return cls(affected, deployment_url(affected.team_slug, affected.deployment))
 
 

@@ -30,7 +30,7 @@ class MonthSoFar:
     has_unpriced_hours: bool = False
 
 
-def crossed(month: MonthSoFar) -> list[Threshold]:
+def list_crossed(month: MonthSoFar) -> list[Threshold]:
     """Return the crossed thresholds, least urgent first. Empty for a team without a budget."""
     budget = month.budget_amount
     if budget <= 0:

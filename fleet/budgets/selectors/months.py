@@ -30,7 +30,7 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
     start = at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     slugs = [team.slug for team in teams]
     spent = _spent_by_team(slugs, start, at)
-    rates = current.allocated_by_team(team_slugs=slugs)
+    rates = current.count_gpus_by_team(team_slugs=slugs)
     waiting = unpriced.teams_with_hours(start=start, end=at)
     return {
         team.pk: replace(
@@ -41,7 +41,7 @@ def list_months(teams: Collection[Team]) -> dict[int, MonthSoFar]:
     }
 
 
-def crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
+def read_crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
     """Return the thresholds that were notified this month, by team and the budget that they are of."""
     rows = BudgetAlert.objects.filter(month=first_day(clock.now())).order_by()
     crossed: dict[tuple[int, Decimal], set[str]] = defaultdict(set)

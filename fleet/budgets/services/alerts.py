@@ -27,7 +27,7 @@ def sweep() -> int:
 
 
 def _notify(team: Team, month: MonthSoFar) -> bool:
-    reached = thresholds.crossed(month)
+    reached = thresholds.list_crossed(month)
     if not reached:
         return False
     with transaction.atomic():

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from fleet.capacity.domain.drain_preview import Fit, Hold
+from fleet.capacity.domain.drain_preview import DrainFit, Hold
 from fleet.capacity.services import drain_preview
 from portal.api.base_serializer import Serializer, choice_of, dollars
 from portal.api.requests import actor_of
@@ -21,7 +21,7 @@ class MovedPodSerializer(Serializer):
     deployment = serializers.CharField(source="pod.deployment")
     gpu_resource = serializers.CharField(source="pod.gpu_resource")
     gpu_units = serializers.IntegerField(source="pod.size.gpus")
-    fit = choice_of(Fit)
+    fit = choice_of(DrainFit)
     target = serializers.CharField(help_text="the node that it would fill best")
 
 

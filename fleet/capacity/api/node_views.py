@@ -22,7 +22,7 @@ from portal.api.requests import actor_of, read_query
 from portal.core import clock
 
 
-class NodeView(APIView):
+class NodeDetailView(APIView):
     @extend_schema(
         operation_id="node",
         tags=["fleet"],

@@ -11,7 +11,7 @@ from fleet.kube.domain.label_selectors import LabelSelector
 
 
 @dataclass(frozen=True, slots=True)
-class NodePod:
+class DrainablePod:
     """A pod on the node. `instance_types` are those that it may run on; None: not known, for pods of others."""
 
     namespace: str
@@ -33,7 +33,7 @@ class Budget:
     selector: LabelSelector
     allowed: int | None
 
-    def covers(self, pod: NodePod) -> bool:
+    def covers(self, pod: DrainablePod) -> bool:
         return pod.namespace == self.namespace and self.selector.matches(dict(pod.labels))
 
 
@@ -47,7 +47,7 @@ class OtherNode:
     room: NodeRoom
 
 
-class Fit(StrEnum):
+class DrainFit(StrEnum):
     FITS = "fits"
     NO_ROOM = "no room"
     UNKNOWN = "not known"
@@ -66,8 +66,8 @@ class Hold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MovedPod:
-    pod: NodePod
-    fit: Fit
+    pod: DrainablePod
+    fit: DrainFit
     target: str = ""
 
 
@@ -87,16 +87,16 @@ class DrainPreview:
     pods: tuple[MovedPod, ...]
     budgets: tuple[BudgetVerdict, ...] | None
 
-    def count(self, fit: Fit) -> int:
+    def count(self, fit: DrainFit) -> int:
         return sum(1 for moved in self.pods if moved.fit is fit)
 
     @property
     def fitting(self) -> int:
-        return self.count(Fit.FITS)
+        return self.count(DrainFit.FITS)
 
     @property
     def without_room(self) -> int:
-        return self.count(Fit.NO_ROOM)
+        return self.count(DrainFit.NO_ROOM)
 
     @property
     def held(self) -> int | None:
@@ -107,7 +107,7 @@ class DrainPreview:
 
 
 def preview(
-    pods: Sequence[NodePod], nodes: Sequence[OtherNode], budgets: Sequence[Budget] | None
+    pods: Sequence[DrainablePod], nodes: Sequence[OtherNode], budgets: Sequence[Budget] | None
 ) -> DrainPreview:
     verdicts = None if budgets is None else tuple(_verdicts(pods, budgets))
     return DrainPreview(tuple(_place(pods, nodes)), verdicts)
@@ -131,11 +131,11 @@ def hide(preview: DrainPreview, team_slugs: Collection[str]) -> DrainPreview:
     )
 
 
-def _unnamed(pod: NodePod) -> NodePod:
+def _unnamed(pod: DrainablePod) -> DrainablePod:
     return replace(pod, namespace="", name="", team_slug="", deployment="", labels=())
 
 
-def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod]:
+def _place(pods: Sequence[DrainablePod], nodes: Sequence[OtherNode]) -> list[MovedPod]:
     """Place the pods, largest first, each onto the node that it fills best. Room is shared between resources of a
     node only in CPU and memory; GPUs of each resource are counted apart, as Kubernetes does.
     """
@@ -146,9 +146,9 @@ def _place(pods: Sequence[NodePod], nodes: Sequence[OtherNode]) -> list[MovedPod
     return [placed[f"{pod.namespace}/{pod.name}"] for pod in pods]
 
 
-def _place_one(pod: NodePod, free: dict[tuple[str, str], OtherNode]) -> MovedPod:
+def _place_one(pod: DrainablePod, free: dict[tuple[str, str], OtherNode]) -> MovedPod:
     if pod.instance_types is None:
-        return MovedPod(pod, Fit.UNKNOWN)
+        return MovedPod(pod, DrainFit.UNKNOWN)
     fitting = [
         node
         for node in free.values()
@@ -157,13 +157,13 @@ def _place_one(pod: NodePod, free: dict[tuple[str, str], OtherNode]) -> MovedPod
         and node.room.replicas(pod.size) > 0
     ]
     if not fitting:
-        return MovedPod(pod, Fit.NO_ROOM)
+        return MovedPod(pod, DrainFit.NO_ROOM)
     best = min(fitting, key=lambda node: (node.room.free.gpus, node.name))
     for key, node in free.items():
         if node.name == best.name:
             is_same = node.gpu_resource == pod.gpu_resource
             free[key] = replace(node, room=_taken(node.room, pod.size, with_gpus=is_same))
-    return MovedPod(pod, Fit.FITS, best.name)
+    return MovedPod(pod, DrainFit.FITS, best.name)
 
 
 def _taken(room: NodeRoom, size: Amounts, *, with_gpus: bool) -> NodeRoom:
@@ -179,11 +179,11 @@ def _minus(free: int | None, taken: int | None) -> int | None:
     return None if free is None else max(0, free - (taken or 0))
 
 
-def _largest_first(pod: NodePod) -> tuple[int, int, str, str]:
+def _largest_first(pod: DrainablePod) -> tuple[int, int, str, str]:
     return -pod.size.gpus, -(pod.size.memory_bytes or 0), pod.namespace, pod.name
 
 
-def _verdicts(pods: Sequence[NodePod], budgets: Sequence[Budget]) -> Iterable[BudgetVerdict]:
+def _verdicts(pods: Sequence[DrainablePod], budgets: Sequence[Budget]) -> Iterable[BudgetVerdict]:
     for budget in budgets:
         covered = [pod for pod in pods if budget.covers(pod)]
         if covered:

@@ -116,7 +116,7 @@ def _order(line: Line) -> tuple[int, int, str]:
     return rank, -line.gpu_milliseconds, line.label
 
 
-def use_of(
+def measure_use(
     at: datetime, held: Mapping[int | None, int], measured: Mapping[int, Measured]
 ) -> GpuUse:
     """Return the GPU use at a time. `held` are GPU milliseconds by workload, None for pods without one."""

@@ -51,7 +51,7 @@ def too_large(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
     ]
 
 
-def short_of(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
+def list_limiting_resources(rooms: Sequence[NodeRoom], size: Amounts) -> list[str]:
     """Return the resources that limit the number of further replicas."""
     short = set()
     for room in rooms:
@@ -79,7 +79,7 @@ def describe(name: str, amount: int | None, gpu_resource: str) -> str:
         return f"{cores} core{'' if cores == '1' else 's'}"
     if name == MEMORY:
         return f"{quantities.format_gib(amount or 0)} memory"
-    return shares.count_of(amount or 0, gpu_resource)
+    return shares.format_count(amount or 0, gpu_resource)
 
 
 def _counts(amounts: Amounts, size: Amounts) -> dict[str, int]:

@@ -27,17 +27,19 @@ def is_of_state(taint: Taint) -> bool:
     return taint.key.startswith(_OF_STATE) or taint.key.endswith(_UNTIL_READY)
 
 
-def names_of(taints: Iterable[Taint]) -> tuple[str, ...]:
+def format_taints(taints: Iterable[Taint]) -> tuple[str, ...]:
     """Return the taints in kubectl notation, sorted, each once."""
     return tuple(sorted({str(taint) for taint in taints}))
 
 
-def reserved_by(
+def list_reserving_taints(
     taints: Sequence[Taint], *, gpu_product: str, capacity_type: str
 ) -> tuple[str, ...]:
     """Return the taints that a pod must tolerate to start there, beyond those that every pod requesting such a node
     tolerates. Taints of the node's state are left out.
     """
     resource = neuron.DEVICE if neuron.is_product(gpu_product) else shares.WHOLE
-    away = tolerations.untolerated(taints, tolerations.of_pods(resource, capacity_type))
-    return names_of(taint for taint in away if not is_of_state(taint))
+    away = tolerations.list_untolerated(
+        taints, tolerations.list_pod_tolerations(resource, capacity_type)
+    )
+    return format_taints(taint for taint in away if not is_of_state(taint))

@@ -13,7 +13,7 @@ OTHER_TEAM = "other team"
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class GpuHolder:
     """One pod's share of one GPU. Pods of other teams have only the label "other team"."""
 
     label: str
@@ -36,7 +36,7 @@ class GpuTile:
     got. `free_ppm` is the free part in millionths of the GPU, `tainted_ppm` what no new claim gets, and `taint` why.
     """
 
-    holders: tuple[Holder, ...]
+    holders: tuple[GpuHolder, ...]
     free_ppm: int
     tainted_ppm: int = 0
     taint: str = ""
@@ -47,7 +47,7 @@ class GpuTile:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeOverview:
     id: int
     cluster_id: int
     cluster_name: str

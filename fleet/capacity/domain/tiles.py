@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleet.capacity.domain.overview import GpuTile, Holder
+from fleet.capacity.domain.overview import GpuHolder, GpuTile
 from fleet.gpus.domain.device_taints import Blocked
 from fleet.gpus.domain.shares import GPU_PPM
 
 
-def place(holders: list[Holder], gpu_count: int, blocked: Sequence[Blocked] = ()) -> list[GpuTile]:
+def place(
+    holders: list[GpuHolder], gpu_count: int, blocked: Sequence[Blocked] = ()
+) -> list[GpuTile]:
     """Place the shares on tiles: holders first, then what no new claim gets."""
     return _place_taints(place_holders(holders, gpu_count), blocked)
 
 
-def place_holders(holders: list[Holder], gpu_count: int) -> list[GpuTile]:
+def place_holders(holders: list[GpuHolder], gpu_count: int) -> list[GpuTile]:
     """Place holders on GPUs, the largest first. A holder of several GPUs appears on each of them; in an
     overcommitted cluster the rest goes onto the last GPU.
     """
     free = [GPU_PPM] * gpu_count
-    placed: list[list[Holder]] = [[] for _ in range(gpu_count)]
+    placed: list[list[GpuHolder]] = [[] for _ in range(gpu_count)]
     for holder in sorted(holders, key=lambda holder: -holder.share_ppm):
         remaining = holder.share_ppm
         while remaining > 0 and gpu_count:

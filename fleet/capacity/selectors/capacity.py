@@ -47,7 +47,7 @@ def read(*, cluster_id: int, instance_types: Collection[str] = ()) -> ClusterCap
         spaces = node_spaces.list_spaces(cluster_id)
         return ClusterCapacity(spaces, _shares_of(cluster_id, spaces, _kinds_of(spaces)))
     # What could be started depends on all types that exist.
-    existing = node_spaces.kinds_of(cluster_id)
+    existing = node_spaces.list_kinds(cluster_id)
     spaces = node_spaces.list_spaces(cluster_id, instance_types=instance_types)
     all_shares = _shares_of(cluster_id, spaces, existing)
     return ClusterCapacity(
@@ -66,7 +66,7 @@ class SingleGpu(NamedTuple):
 def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
     """Return the single GPUs that nodes offer or would offer, cheapest first. Fast for any number of nodes."""
     spaces = node_spaces.one_of_each(cluster_id)
-    found = offers.of_gpus(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
+    found = offers.drop_neuron(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
     single = (share for share in found if share.gpus == 1)
     return list(
         dict.fromkeys(SingleGpu(*share.size[:2], is_claimed=share.is_claimed) for share in single)
@@ -119,7 +119,7 @@ def _sizes(resource: str, spaces: list[NodeSpace]) -> list[int]:
     """Return the numbers of units that a pod may request. Shared and MIG resources are requested one at a time:
     more units give no larger share.
     """
-    largest = max(node_spaces.units_of(space.node, resource) for space in spaces)
+    largest = max(node_spaces.count_units(space.node, resource) for space in spaces)
     if resource == neuron.DEVICE:
         return neuron.sizes(spaces[0].node.instance_type, largest)
     gpus = spaces[0].gpus
@@ -152,7 +152,9 @@ def _share_of(
     resource = devices.resource_of(matching[0])
     # A claim without a least memory gets any of them. A driver may not say it.
     known = [device.memory_mib for device in matching if device.memory_mib]
-    memory = min(known, default=0) or shares.vram_mib(resource, 1, shares.undivided(first.gpus))
+    memory = min(known, default=0) or shares.vram_mib(
+        resource, 1, shares.ignore_division(first.gpus)
+    )
     share = GpuShare(
         instance_type=first.node.instance_type,
         gpu_name=first.node.gpu_product,
@@ -170,7 +172,7 @@ def _share_of(
         is_claimed=True,
     )
     free = [(space, space.free_devices(request) // units) for space in offering]
-    return _priced(free_shares.counted(share, free), first, book, clock.now().date())
+    return _priced(free_shares.count_free(share, free), first, book, clock.now().date())
 
 
 def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) -> GpuShare:
@@ -192,18 +194,18 @@ def _share(spaces: list[NodeSpace], resource: str, units: int, book: PriceBook) 
         capacity_type=node.capacity_type,
     )
     free = [(space, space.free.get(resource, 0) // max(units, 1)) for space in offering]
-    return _priced(free_shares.counted(gpu_share, free), offering[0], book, clock.now().date())
+    return _priced(free_shares.count_free(gpu_share, free), offering[0], book, clock.now().date())
 
 
 def _priced(share: GpuShare, space: NodeSpace, book: PriceBook, today: date) -> GpuShare:
     """Add the price of the share's capacity type; unchanged where it is not known."""
     node = space.node
-    price = book.of_node(node, today, capacity_type=share.capacity_type)
+    price = book.find_node_price(node, today, capacity_type=share.capacity_type)
     if price is None:
         return share
     amount = None
     if node.gpu_count:
-        gpus = shares.undivided(space.gpus) if share.is_claimed else space.gpus
+        gpus = shares.ignore_division(space.gpus) if share.is_claimed else space.gpus
         ppm = shares.share_ppm(share.gpu_resource, share.gpus, gpus)
         whole = node.gpu_count * shares.GPU_PPM
         amount = (price.usd_per_hour_amount * ppm / whole).quantize(_MICRO)

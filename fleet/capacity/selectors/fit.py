@@ -122,7 +122,7 @@ def _describe_others(taints: Sequence[tuple[Taint, ...]], *, of: int) -> str:
 def _describe_tainted(taints: Sequence[tuple[Taint, ...]], what: str, of: int) -> str:
     if not taints:
         return ""
-    named = ", ".join(node_taints.names_of(taint for away in taints for taint in away))
+    named = ", ".join(node_taints.format_taints(taint for away in taints for taint in away))
     take = "takes" if len(taints) == 1 else "take"
     return f"{len(taints)} of {of} node{'' if of == 1 else 's'} {take} {what.format(named)}"
 
@@ -140,7 +140,7 @@ def _offers(space: NodeSpace, size: ReplicaSize) -> bool:
 
 def _without_nodes(size: ReplicaSize) -> Fit:
     """Check the fit when no node of the type exists. The hardware of the type comes from the price list."""
-    known = [prices.facts_of(name) for name in size.instance_types]
+    known = [prices.find_hardware(name) for name in size.instance_types]
     if all(facts and size.gpu_resource == whole_resource(facts.gpu_name) for facts in known):
         rooms = [_empty_node(facts) for facts in known if facts]
         too_large = node_space.too_large(rooms, size.amounts)
@@ -176,7 +176,7 @@ def _fit_of(size: ReplicaSize, offering: Sequence[NodeSpace], replicas: int, oth
         verb = "fits" if count == 1 else "fit"
         return Fit(ok=True, reason=f"{count:,} of this size {verb} now.")
     usable = [space.room(size.gpu_resource, size.claim) for space in offering if space.is_usable]
-    short = node_space.short_of(usable, size.amounts)
+    short = node_space.list_limiting_resources(usable, size.amounts)
     free = [node_space.describe_free(rooms, name, size.gpu_resource) for name in short]
     nodes = f"{len(offering)} node{'' if len(offering) == 1 else 's'}"
     reason = f"{count} of {replicas} fit now"

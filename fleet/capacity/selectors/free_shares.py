@@ -14,10 +14,10 @@ from fleet.gpus.domain.offers import GpuShare
 from fleet.observation.domain.node_health import Taint
 
 
-def counted(share: GpuShare, free: Iterable[tuple[NodeSpace, int]]) -> GpuShare:
+def count_free(share: GpuShare, free: Iterable[tuple[NodeSpace, int]]) -> GpuShare:
     """`free` is the number of replicas that fit on the free GPUs of each node of the share."""
-    own = tolerations.of_pods(share.gpu_resource, share.capacity_type)
-    of_any = tolerations.of_pods(share.gpu_resource, ON_DEMAND)
+    own = tolerations.list_pod_tolerations(share.gpu_resource, share.capacity_type)
+    of_any = tolerations.list_pod_tolerations(share.gpu_resource, ON_DEMAND)
     # Of thousands of nodes most have the same taints.
     by_taints: Counter[tuple[Taint, ...]] = Counter()
     for space, replicas in free:
@@ -28,20 +28,20 @@ def counted(share: GpuShare, free: Iterable[tuple[NodeSpace, int]]) -> GpuShare:
     for of_nodes, replicas in by_taints.items():
         if not replicas:
             continue
-        if away := tolerations.untolerated(of_nodes, own):
+        if away := tolerations.list_untolerated(of_nodes, own):
             if not any(map(node_taints.is_of_state, away)):
                 tainted += replicas
                 taints += away
             continue
         now += replicas
-        if away := tolerations.untolerated(of_nodes, of_any):
+        if away := tolerations.list_untolerated(of_nodes, of_any):
             for_spot += replicas
             spot_taints += away
     return replace(
         share,
         free_now=now,
         free_tainted=tainted,
-        taints=node_taints.names_of(taints),
+        taints=node_taints.format_taints(taints),
         free_for_spot=for_spot,
-        spot_taints=node_taints.names_of(spot_taints),
+        spot_taints=node_taints.format_taints(spot_taints),
     )

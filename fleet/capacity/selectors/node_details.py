@@ -59,7 +59,7 @@ class NodeDetails:
     @property
     def neuron_cores(self) -> int:
         """The number of NeuronCores of each device. 0 if the node has GPUs."""
-        return shares.of_node(self.node).neuron_cores
+        return shares.read_node(self.node).neuron_cores
 
     @property
     def all_neuron_cores(self) -> int:
@@ -69,7 +69,7 @@ class NodeDetails:
     def reserved_by(self) -> tuple[str, ...]:
         """The taints that a pod has to tolerate to start here, but for those that every pod tolerates."""
         node = self.node
-        return node_taints.reserved_by(
+        return node_taints.list_reserving_taints(
             self.taints, gpu_product=node.gpu_product, capacity_type=node.capacity_type
         )
 
@@ -113,19 +113,19 @@ def details(*, actor: Actor, node_id: int) -> NodeDetails:
     views = overview.list_nodes(actor=actor, ids=[node.pk])
     return NodeDetails(
         node=node,
-        price=prices.book([node.instance_type]).of_node(node, day),
-        sharing=sharing_of(node),
+        price=prices.book([node.instance_type]).find_node_price(node, day),
+        sharing=read_sharing(node),
         conditions=node_health.read_conditions(node.conditions),
         taints=node_health.read_taints(node.taints),
         tiles=() if node.gone_at else views[0].tiles,
-        notices=notices.of_node(node),
-        gpu_errors=() if node.gone_at else notices.errors_of(node),
-        devices=node_devices.of_node(node, actor=actor),
+        notices=notices.list_node_notices(node),
+        gpu_errors=() if node.gone_at else notices.list_gpu_errors(node),
+        devices=node_devices.read_node_devices(node, actor=actor),
     )
 
 
-def sharing_of(node: Node) -> Sharing:
-    gpus = shares.of_node(node)
+def read_sharing(node: Node) -> Sharing:
+    gpus = shares.read_node(node)
     slices = tuple(
         (name.removeprefix(shares.MIG_PREFIX), int(amount))
         for name, amount in sorted(node.allocatable.items())

@@ -54,7 +54,7 @@ class NodeDevices:
     read_at: datetime | None
 
 
-def taken(cluster_id: int) -> dict[tuple[str, str], list[DeviceClaim]]:
+def read_claims_by_device(cluster_id: int) -> dict[tuple[str, str], list[DeviceClaim]]:
     """Return the claims that hold each device, by pool and name. Several may share one."""
     held: dict[tuple[str, str], list[DeviceClaim]] = {}
     for claim in DeviceClaim.objects.filter(cluster_id=cluster_id).order_by("namespace", "name"):
@@ -63,15 +63,15 @@ def taken(cluster_id: int) -> dict[tuple[str, str], list[DeviceClaim]]:
     return held
 
 
-def of_node(node: Node, *, actor: Actor) -> NodeDevices:
+def read_node_devices(node: Node, *, actor: Actor) -> NodeDevices:
     offered, read_at = devices.from_json(node.claimable), node.cluster.devices_read_at
     if not offered.all:
         return NodeDevices((), read_at)
-    held = taken(node.cluster_id)
+    held = read_claims_by_device(node.cluster_id)
     own = {device.key for device in offered.all}
     claims = [claim for key, of_key in held.items() if key in own for claim in of_key]
     seen = _holders(node, claims, actor)
-    taints = device_taints.taints_of(device_taints.from_json(node.tainted_gpus))
+    taints = device_taints.map_taints(device_taints.from_json(node.tainted_gpus))
     return NodeDevices(
         tuple(
             NodeDevice(

@@ -77,8 +77,8 @@ class NodePeriod:
 def hours(*, actor: Actor, node: Node, start: datetime, end: datetime) -> HourPage:
     """Return the whole hours of [start, end), about 70 lines. Other teams' parts are one line of the hour."""
     sealed, since = node_rows.newest_sums(node, start, end, limit=_LINES_PER_PAGE)
-    rows = sealed + node_rows.estimated(node, since, end)
-    names = node_rows.workloads_of(node, {row.holder for row in rows})
+    rows = sealed + node_rows.estimate_holders(node, since, end)
+    names = node_rows.map_workloads(node, {row.holder for row in rows})
     to_line = _to_line(actor, names)
     by_hour: dict[datetime, list[HolderSum]] = defaultdict(list)
     for row in rows:
@@ -97,8 +97,8 @@ def period(*, actor: Actor, node: Node, days: int, step: Step) -> NodePeriod:
     start = end - timedelta(days=days)
     if step is Step.DAY:
         start = start.replace(hour=0)
-    rows = node_rows.sums(node, start, end, step) + node_rows.estimated(node, start, end)
-    names = node_rows.workloads_of(node, {row.holder for row in rows})
+    rows = node_rows.sums(node, start, end, step) + node_rows.estimate_holders(node, start, end)
+    names = node_rows.map_workloads(node, {row.holder for row in rows})
     to_line = _to_line(actor, names)
     lines: dict[datetime, list[Line]] = defaultdict(list)
     held: dict[datetime, dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
@@ -110,7 +110,7 @@ def period(*, actor: Actor, node: Node, days: int, step: Step) -> NodePeriod:
             held[at][name.id if name else None] += row.gpu_milliseconds
     measured = _measured({name.id for name in names.values()}, start, end, step)
     use = tuple(
-        node_history.use_of(at, held.get(at, {}), measured.get(at, {}))
+        node_history.measure_use(at, held.get(at, {}), measured.get(at, {}))
         for at in _steps(max(start, _step_of(node.first_seen_at, step)), end, step)
     )
     by_step = {at: node_history.merge(parts) for at, parts in sorted(lines.items())}
@@ -127,7 +127,7 @@ def period(*, actor: Actor, node: Node, days: int, step: Step) -> NodePeriod:
 
 
 def _to_line(actor: Actor, names: Mapping[HolderKey, WorkloadName]) -> Callable[[HolderSum], Line]:
-    visibility = overview.visibility_of(actor)
+    visibility = overview.decide_visibility(actor)
 
     def line(row: HolderSum) -> Line:
         if not visibility.covers(row.holder.team_slug):

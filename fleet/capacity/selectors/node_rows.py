@@ -104,7 +104,7 @@ def _read(rows: QuerySet[LedgerRow, tuple[Any, ...]]) -> Iterator[HolderSum]:
         yield HolderSum(at, HolderKey(team, namespace, name), gpu_ms, amount, price, source)
 
 
-def estimated(node: Node, start: datetime, end: datetime) -> list[HolderSum]:
+def estimate_holders(node: Node, start: datetime, end: datetime) -> list[HolderSum]:
     """Return the estimated holders of the hours that are not sealed yet, by hour."""
     live = metering.estimate(
         start=start,
@@ -128,7 +128,7 @@ def _of_entry(entry: LedgerEntry) -> HolderSum:
     )
 
 
-def workloads_of(node: Node, holders: Collection[HolderKey]) -> dict[HolderKey, WorkloadName]:
+def map_workloads(node: Node, holders: Collection[HolderKey]) -> dict[HolderKey, WorkloadName]:
     """Return the workloads that fleet knows of these holders."""
     rows = Workload.objects.filter(
         cluster_id=node.cluster_id,

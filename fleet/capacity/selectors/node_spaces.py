@@ -63,14 +63,14 @@ class NodeSpace:
         if not tolerated or not self.node.tainted_gpus:
             return self
         tainted = device_taints.from_json(self.node.tainted_gpus)
-        seen = device_tolerations.tolerated(self.claimable, tainted, tolerated)
+        seen = device_tolerations.apply_tolerations(self.claimable, tainted, tolerated)
         return replace(self, claimable=seen)
 
     def keeping_away(self, tolerated: Sequence[Toleration]) -> tuple[Taint, ...]:
         """Return the taints that keep a pod with these away from a node that would take it otherwise."""
         if not self.taints or not self.is_usable:
             return ()
-        return tolerations.untolerated(self.taints, tolerated)
+        return tolerations.list_untolerated(self.taints, tolerated)
 
     def free_devices(self, request: DeviceRequest) -> int:
         return self.claimable.units(request, self.taken_devices) if self.is_usable else 0
@@ -78,7 +78,7 @@ class NodeSpace:
     def room(self, resource: str, claim: DeviceRequest | None = None) -> NodeRoom:
         """Return the room for pods that request the resource or, with `claim`, devices that it selects."""
         allocatable = self.node.allocatable
-        whole, free = units_of(self.node, resource), self.free.get(resource, 0)
+        whole, free = count_units(self.node, resource), self.free.get(resource, 0)
         if claim is not None:
             whole, free = self.claimable.units(claim), self.free_devices(claim)
         return NodeRoom(
@@ -91,7 +91,7 @@ class NodeSpace:
         )
 
 
-def kinds_of(cluster_id: int) -> set[tuple[str, str]]:
+def list_kinds(cluster_id: int) -> set[tuple[str, str]]:
     """Return the instance and capacity types of GPU nodes that exist."""
     rows = _gpu_nodes(cluster_id).order_by()
     return set(rows.values_list("instance_type", "capacity_type").distinct())
@@ -116,7 +116,11 @@ def list_spaces(
     for node_id, resource, units, cpu, memory in taken:
         used[node_id][resource] = Amounts(units, cpu, memory)
     present = list(_in(cluster_id, nodes))
-    held = node_devices.taken(cluster_id) if any(node.claimable for node in present) else {}
+    held = (
+        node_devices.read_claims_by_device(cluster_id)
+        if any(node.claimable for node in present)
+        else {}
+    )
     return [_space(node, used.get(node.pk, {}), frozenset(held)) for node in present]
 
 
@@ -162,11 +166,11 @@ def _space(
 ) -> NodeSpace:
     """A node that is cordoned or not ready has nothing free."""
     claimable = devices.from_json(node.claimable)
-    gpus = shares.gpus_of(node.labels, node.allocatable, claimable)
+    gpus = shares.read_gpus(node.labels, node.allocatable, claimable)
     taints = node_health.read_taints(node.taints)
     if not (node.is_ready and node.is_schedulable):
         return NodeSpace(node, gpus, {}, 0, 0, claimable, taken_devices, taints)
-    offered = {name: units_of(node, name) for name in node.allocatable if shares.is_gpu(name)}
+    offered = {name: count_units(node, name) for name in node.allocatable if shares.is_gpu(name)}
     taken = {name: amounts.gpus for name, amounts in used.items()}
     return NodeSpace(
         node,
@@ -199,6 +203,6 @@ def _left(whole: int | None, taken: int) -> int | None:
     return None if whole is None else max(0, whole - taken)
 
 
-def units_of(node: Node, resource: str) -> int:
+def count_units(node: Node, resource: str) -> int:
     amount = str(node.allocatable.get(resource, "0"))
     return int(amount) if amount.isdigit() else 0

@@ -48,18 +48,18 @@ class Exposed:
 NOT_EXPOSED: Final = Exposed(0, {})
 
 
-def of_node(node: Node) -> tuple[Notice, ...]:
+def list_node_notices(node: Node) -> tuple[Notice, ...]:
     """Return the notices of a node. Empty if the node is gone: its last taints are why it went."""
     if node.gone_at is not None:
         return ()
-    return node_notices.notices_of(
+    return node_notices.list_notices(
         node_health.read_taints(node.taints),
         node_health.read_conditions(node.conditions),
-        errors_of(node),
+        list_gpu_errors(node),
     )
 
 
-def errors_of(node: Node) -> tuple[GpuError, ...]:
+def list_gpu_errors(node: Node) -> tuple[GpuError, ...]:
     """Return the last XID of each GPU. Empty if the reading is too old to say anything about now."""
     at = node.xids_read_at
     is_known = at is not None and clock.now() - at <= _KNOWN_FOR
@@ -79,13 +79,13 @@ def list_nodes(*, cluster_id: int | None = None) -> list[NoticedNode]:
         rows = rows.filter(cluster_id=cluster_id)
     rows = rows.select_related("cluster").defer("cluster__capabilities", "cluster__serving")
     noticed = [
-        NoticedNode(row.pk, row.cluster.name, row.name, row.capacity_type, of_node(row))
+        NoticedNode(row.pk, row.cluster.name, row.name, row.capacity_type, list_node_notices(row))
         for row in rows.order_by("cluster__name", "name")
     ]
     return [node for node in noticed if node.notices]
 
 
-def exposed(node_ids: Collection[int]) -> dict[DeploymentKey, Exposed]:
+def list_exposed_deployments(node_ids: Collection[int]) -> dict[DeploymentKey, Exposed]:
     """Return the deployments with pods on these nodes."""
     if not node_ids:
         return {}

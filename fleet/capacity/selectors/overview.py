@@ -17,9 +17,9 @@ from fleet.capacity.domain import node_taints, tiles
 from fleet.capacity.domain.overview import (
     OTHER_TEAM,
     FleetOverview,
-    Holder,
+    GpuHolder,
+    NodeOverview,
     NodeSummary,
-    NodeView,
     PendingPod,
 )
 from fleet.capacity.selectors import notices, tainted
@@ -58,7 +58,7 @@ class _Visibility:
 
 def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverview:
     """Return the totals of the fleet, and each node without its holders."""
-    visibility = visibility_of(actor)
+    visibility = decide_visibility(actor)
     summaries = _summaries(cluster_id)
     summaries.sort(key=lambda node: (-node.free_ppm, node.cluster_name, node.name))
     gpus = sum(node.gpu_count for node in summaries)
@@ -82,12 +82,12 @@ def fleet_overview(*, actor: Actor, cluster_id: int | None = None) -> FleetOverv
     )
 
 
-def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeView]:
+def list_nodes(*, actor: Actor, ids: Collection[int]) -> list[NodeOverview]:
     """List these nodes with their GPUs and holders, in the order of `ids`."""
-    visibility = visibility_of(actor)
+    visibility = decide_visibility(actor)
     rows = _leases_on(ids)
     busy = _utilisation_by_workload([lease.workload_id for lease in rows])
-    by_node: dict[int, list[Holder]] = defaultdict(list)
+    by_node: dict[int, list[GpuHolder]] = defaultdict(list)
     for lease in rows:
         by_node[lease.node_id].append(_holder(lease, visibility, busy))
     found = Node.objects.filter(pk__in=ids).select_related("cluster")
@@ -133,7 +133,7 @@ def _summaries(cluster_id: int | None) -> list[NodeSummary]:
             *("gpu_product", "gpu_count", "is_simulated", "region", "cluster__region"),
         )
     )
-    blocked = tainted.of_all(nodes)
+    blocked = tainted.read_blocked_gpus(nodes)
     today = clock.now().date()
     book = prices.book({row[4] for row in rows}, on=today)
     amounts: dict[tuple[PriceKey, int], Decimal | None] = {}
@@ -143,14 +143,14 @@ def _summaries(cluster_id: int | None) -> list[NodeSummary]:
         key = (PriceKey(facts[4], region or of_cluster, facts[5]), gpu_count)
         if key not in amounts:
             price = book.on(key[0], today)
-            amounts[key] = price.of_gpus(gpu_count).usd_per_hour_amount if price else None
+            amounts[key] = price.scale_to_gpus(gpu_count).usd_per_hour_amount if price else None
         tainted_ppm = sum(one.ppm for one in blocked[pk]) if pk in blocked else 0
         row: tuple[Any, ...] = (*facts, held.get(pk, 0), amounts[key], tainted_ppm)
         summaries.append(NodeSummary(*row))
     return summaries
 
 
-def visibility_of(actor: Actor) -> _Visibility:
+def decide_visibility(actor: Actor) -> _Visibility:
     sees_all = policy.sees_all(actor)
     teams = [] if sees_all else policy.visible_teams(actor).values_list("slug", flat=True)
     return _Visibility(frozenset(teams), sees_all)
@@ -189,12 +189,12 @@ def _observed_minutes() -> QuerySet[WorkloadMinute]:
     return WorkloadMinute.objects.filter(start__gt=since, observed_ms__gt=0)
 
 
-def _holder(lease: _Lease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> Holder:
+def _holder(lease: _Lease, visibility: _Visibility, busy: Mapping[int, _Utilisation]) -> GpuHolder:
     if not visibility.covers(lease.team_slug):
-        return Holder(label=OTHER_TEAM, share_ppm=lease.share_ppm, is_visible=False)
+        return GpuHolder(label=OTHER_TEAM, share_ppm=lease.share_ppm, is_visible=False)
     measured = busy.get(lease.workload_id) if lease.workload_id else None
     deployment, workload_name = lease.deployment or "", lease.workload_name or ""
-    return Holder(
+    return GpuHolder(
         label=deployment or workload_name or lease.pod_name,
         share_ppm=lease.share_ppm,
         is_visible=True,
@@ -210,10 +210,10 @@ def _holder(lease: _Lease, visibility: _Visibility, busy: Mapping[int, _Utilisat
 
 
 def _node(
-    node: Node, holders: list[Holder], blocked: Sequence[Blocked], book: PriceBook
-) -> NodeView:
-    price = book.of_node(node, clock.now().date())
-    return NodeView(
+    node: Node, holders: list[GpuHolder], blocked: Sequence[Blocked], book: PriceBook
+) -> NodeOverview:
+    price = book.find_node_price(node, clock.now().date())
+    return NodeOverview(
         id=node.pk,
         cluster_id=node.cluster_id,
         cluster_name=node.cluster.name,
@@ -230,8 +230,8 @@ def _node(
         usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         tiles=tuple(tiles.place(holders, node.gpu_count, blocked)),
         last_seen_at=node.last_seen_at,
-        notices=notices.of_node(node),
-        reserved_by=node_taints.reserved_by(
+        notices=notices.list_node_notices(node),
+        reserved_by=node_taints.list_reserving_taints(
             node_health.read_taints(node.taints),
             gpu_product=node.gpu_product,
             capacity_type=node.capacity_type,

@@ -107,7 +107,7 @@ def _share(candidate: _Candidate, units: int) -> GpuShare:
         amount = (price.usd_per_hour_amount * units / facts.gpu_count).quantize(_MICRO)
     return GpuShare(
         instance_type=facts.instance_type,
-        gpu_name=shares.title_of(facts.gpu_name),
+        gpu_name=shares.format_product(facts.gpu_name),
         gpu_resource=shares.whole_resource(facts.gpu_name),
         gpus=units,
         vram_mib=facts.gpu_memory_mib * units,

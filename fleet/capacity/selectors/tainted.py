@@ -13,7 +13,7 @@ from fleet.gpus.domain.device_taints import Blocked
 from fleet.models import Node, Pod
 
 
-def of_all(nodes: QuerySet[Node]) -> dict[int, list[Blocked]]:
+def read_blocked_gpus(nodes: QuerySet[Node]) -> dict[int, list[Blocked]]:
     """Return the blocked GPUs by node id. Most nodes have none and are not read."""
     found = nodes.exclude(tainted_gpus=[]).only("tainted_gpus", "gpu_count", "allocatable")
     return by_node(found.order_by())
@@ -35,7 +35,7 @@ def by_node(nodes: Iterable[Node]) -> dict[int, list[Blocked]]:
         # What a device plugin offers it still gives away, whatever the driver says.
         at_most = node.gpu_count - _plugin_gpus(node.allocatable)
         stored = device_taints.from_json(node.tainted_gpus)
-        if blocked := device_taints.blocked(stored, held[node.pk], at_most=at_most):
+        if blocked := device_taints.list_blocked(stored, held[node.pk], at_most=at_most):
             blocked_by_node[node.pk] = blocked
     return blocked_by_node
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from fleet.capacity.domain import drain_preview
-from fleet.capacity.domain.drain_preview import Budget, DrainPreview, NodePod, OtherNode
+from fleet.capacity.domain.drain_preview import Budget, DrainablePod, DrainPreview, OtherNode
 from fleet.capacity.domain.node_space import Amounts
 from fleet.capacity.selectors import node_details, node_spaces
 from fleet.gpus.domain import tolerations
@@ -53,7 +53,7 @@ def preview(*, actor: Actor, node_id: int) -> NodeDrain:
         budgets = list(_budgets(node.cluster_id, {pod.namespace for pod in pods}))
     except ClusterError as error:
         budgets, problem = None, str(error)
-    price = prices.book([node.instance_type]).of_node(node, clock.now().date())
+    price = prices.book([node.instance_type]).find_node_price(node, clock.now().date())
     whole = drain_preview.preview(pods, _others(node, pods), budgets)
     return NodeDrain(
         node=node,
@@ -72,9 +72,9 @@ def _pods_on(node: Node) -> Iterable[Pod]:
     return rows.select_related("workload__team").order_by("namespace", "name")
 
 
-def _pod(row: Pod, node: Node) -> NodePod:
+def _pod(row: Pod, node: Node) -> DrainablePod:
     workload = row.workload
-    return NodePod(
+    return DrainablePod(
         namespace=row.namespace,
         name=row.name,
         team_slug=workload.team.slug if workload else "",
@@ -93,7 +93,7 @@ def _types_of(row: Pod, node: Node) -> tuple[str, ...]:
     return tuple(row.instance_types) or (node.instance_type,)
 
 
-def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
+def _others(node: Node, pods: Sequence[DrainablePod]) -> list[OtherNode]:
     """Nodes of the types that pods which can move may run on. They tolerate the taints of the node that they are on."""
     own = [Toleration(t.key, t.effect, t.value) for t in node_health.read_taints(node.taints)]
     types = {name for pod in pods for name in pod.instance_types or ()}
@@ -103,7 +103,9 @@ def _others(node: Node, pods: Sequence[NodePod]) -> list[OtherNode]:
         for space in node_spaces.list_spaces(node.cluster_id, instance_types=types)
         if space.node.pk != node.pk and space.node.is_ready and space.node.is_schedulable
         for resource in sorted(resources)
-        if not space.keeping_away((*tolerations.of_pods(resource, node.capacity_type), *own))
+        if not space.keeping_away(
+            (*tolerations.list_pod_tolerations(resource, node.capacity_type), *own)
+        )
     ]
 
 

@@ -12,15 +12,15 @@ from django.utils.safestring import SafeString, mark_safe
 
 from fleet.capacity.domain.overview import (
     FleetOverview,
+    GpuHolder,
     GpuTile,
-    Holder,
+    NodeOverview,
     NodeSummary,
-    NodeView,
 )
 from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
 from fleet.gpus.domain.shares import GPU_PPM
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.ui import formats
 
 # Of each pool, and of all together: a pool with more has pages of its own.
@@ -34,7 +34,7 @@ _CELLS = tuple(f'<i class="h{level}"></i>' for level in range(_LEVELS + 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TilePart:
     """One holder, or the free part, of one GPU. `width` is in percent of the tile."""
 
     text: str
@@ -46,8 +46,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    node: NodeView
-    tiles: Sequence[Sequence[Part]]
+    node: NodeOverview
+    tiles: Sequence[Sequence[TilePart]]
 
     @property
     def tiles_html(self) -> SafeString:
@@ -87,7 +87,9 @@ class Pool:
     def map_label(self) -> str:
         free, full = self.map_levels.count(0), self.map_levels.count(_LEVELS - 1)
         some = len(self.map_levels) - free - full - self.noticed_nodes
-        label = f"{counted(self.node_count, 'node')}: {free} free, {some} partly held, {full} held"
+        label = (
+            f"{format_count(self.node_count, 'node')}: {free} free, {some} partly held, {full} held"
+        )
         return f"{label}, {self.noticed_nodes} with a notice" if self.noticed_nodes else label
 
     @property
@@ -139,9 +141,9 @@ class Selection:
 
     @property
     def shown(self) -> list[int]:
-        return [node.id for nodes in self.groups.values() for node in self.of(nodes)]
+        return [node.id for nodes in self.groups.values() for node in self.slice_nodes(nodes)]
 
-    def of(self, nodes: Sequence[NodeSummary]) -> Sequence[NodeSummary]:
+    def slice_nodes(self, nodes: Sequence[NodeSummary]) -> Sequence[NodeSummary]:
         return nodes[self.first : self.first + self.at_most]
 
 
@@ -167,7 +169,7 @@ def _is_neuron(pool: Pool) -> bool:
 def build(
     overview: FleetOverview,
     selection: Selection,
-    views: Sequence[NodeView],
+    views: Sequence[NodeOverview],
     noticed: Sequence[NoticedNode] = (),
 ) -> Board:
     """Build the board, pools with the most idle GPUs first. `views` are the nodes of the selection."""
@@ -181,7 +183,7 @@ def build(
 def _pool(
     nodes: Sequence[NodeSummary],
     selection: Selection,
-    views: Mapping[tuple[int, str], NodeView],
+    views: Mapping[tuple[int, str], NodeOverview],
     marked: Collection[int],
 ) -> Pool:
     first = nodes[0]
@@ -189,7 +191,7 @@ def _pool(
     known = [price for price in prices if price is not None]
     shown = [
         views[node.cluster_id, node.name]
-        for node in selection.of(nodes)
+        for node in selection.slice_nodes(nodes)
         if (node.cluster_id, node.name) in views
     ]
     return Pool(
@@ -202,7 +204,7 @@ def _pool(
         gpu_count=sum(node.gpu_count for node in nodes),
         free_gpus=Decimal(sum(node.free_ppm for node in nodes)) / GPU_PPM,
         usd_per_hour_amount=sum(known, Decimal(0)) if len(known) == len(prices) else None,
-        rows=[NodeRow(node, parts_of(node.tiles)) for node in shown],
+        rows=[NodeRow(node, list_parts(node.tiles)) for node in shown],
         map_levels=[
             _LEVELS if node.tainted_ppm or node.id in marked else _map_level(node) for node in nodes
         ]
@@ -219,18 +221,18 @@ def _map_level(node: NodeSummary) -> int:
     return min(-(-held * (_LEVELS - 2) // (node.gpu_count * GPU_PPM)), _LEVELS - 2)
 
 
-def parts_of(tiles: Sequence[GpuTile]) -> list[Sequence[Part]]:
+def list_parts(tiles: Sequence[GpuTile]) -> list[Sequence[TilePart]]:
     return [_parts(tile) for tile in tiles]
 
 
-def _parts(tile: GpuTile) -> Sequence[Part]:
+def _parts(tile: GpuTile) -> Sequence[TilePart]:
     if tile.is_free:
-        return [Part("free", "free", 100, "free")]
+        return [TilePart("free", "free", 100, "free")]
     return list(_holders(tile))
 
 
 @lru_cache(maxsize=4096)
-def _part_html(part: Part) -> tuple[SafeString]:
+def _part_html(part: TilePart) -> tuple[SafeString]:
     """Kept: a holder of eight GPUs is eight equal parts, and most are as they were when a page asked last."""
     css, rest = f"part w-{part.width} {part.css}", (part.title, part.text)
     if part.url:
@@ -239,26 +241,28 @@ def _part_html(part: Part) -> tuple[SafeString]:
     return (format_html('<span class="{}" title="{}">{}</span>', css, *rest),)
 
 
-def _holders(tile: GpuTile) -> Iterable[Part]:
+def _holders(tile: GpuTile) -> Iterable[TilePart]:
     alone = len(tile.holders) == 1 and not tile.free_ppm and not tile.tainted_ppm
     for holder in tile.holders:
         share = min(holder.share_ppm, GPU_PPM)
         width = 100 if alone else max(1, round(share / 10_000))
-        yield Part(holder.label, _level(holder), width, _title(holder), _url(holder))
+        yield TilePart(holder.label, _level(holder), width, _title(holder), _url(holder))
     if tile.tainted_ppm:
         width = round(tile.tainted_ppm / 10_000)
-        yield Part("tainted", "tainted", max(1, width), f"Not offered: {tile.taint}")
+        yield TilePart("tainted", "tainted", max(1, width), f"Not offered: {tile.taint}")
     if tile.free_ppm:
-        yield Part("", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f}% free")
+        yield TilePart(
+            "", "free", round(tile.free_ppm / 10_000), f"{tile.free_ppm / 10_000:.0f}% free"
+        )
 
 
-def _level(holder: Holder) -> str:
+def _level(holder: GpuHolder) -> str:
     if holder.utilisation is None:
         return "use-unknown"
     return f"use-{min(int(holder.utilisation * _LEVELS), _LEVELS - 1)}"
 
 
-def _title(holder: Holder) -> str:
+def _title(holder: GpuHolder) -> str:
     if not holder.is_visible:
         return holder.label
     use = "utilisation not known"
@@ -268,7 +272,7 @@ def _title(holder: Holder) -> str:
     return f"{holder.team_slug}/{holder.label} · {holder.pod_name} · {share} · {use}"
 
 
-def _url(holder: Holder) -> str:
+def _url(holder: GpuHolder) -> str:
     return deployment_url(holder.team_slug, holder.deployment) if holder.is_visible else ""
 
 

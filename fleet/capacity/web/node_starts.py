@@ -28,7 +28,7 @@ class StartRow:
     steps: tuple[tuple[str, str, str], ...]
 
 
-def rows_of(user: User, node: Node) -> list[StartRow]:
+def list_rows(user: User, node: Node) -> list[StartRow]:
     return [_row(starts) for starts in node_starts.starts_on(actor=user, node=node)[:_MOST]]
 
 

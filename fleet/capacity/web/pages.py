@@ -30,7 +30,7 @@ def fleet_page(request: HttpRequest, user: User) -> HttpResponse:
             request, page="capacity/fleet.html", fragment="capacity/_board.html"
         )
         return render(request, name, _context_of(request, user))
-    seen = overview.visibility_of(user)
+    seen = overview.decide_visibility(user)
     html = recent(
         ("fleet-board", request.get_full_path(), seen.sees_all, sorted(seen.teams)),
         lambda: render_to_string("capacity/_board.html", _context_of(request, user), request),

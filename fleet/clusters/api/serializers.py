@@ -101,7 +101,7 @@ class ClusterSerializer(Serializer):
         namespaces = self.context["namespaces"]
         found = cluster.capabilities
         if found.kueue is not None and namespaces is not None:
-            found = replace(found, kueue=found.kueue.limited_to(namespaces))
+            found = replace(found, kueue=found.kueue.keep_namespaces(namespaces))
         return found.to_json()
 
 

@@ -84,7 +84,7 @@ class ServingPolicyView(APIView):
         responses=ServingPolicySerializer,
     )
     def get(self, request: Request, cluster_id: int) -> Response:
-        serving = serving_policy.policy_of(actor=actor_of(request), cluster_id=cluster_id)
+        serving = serving_policy.get_policy(actor=actor_of(request), cluster_id=cluster_id)
         return Response(ServingPolicySerializer(serving).data)
 
     @extend_schema(

@@ -28,7 +28,7 @@ def parse(data: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def disabled(flags: Mapping[str, str], needed: Iterable[str]) -> list[str]:
+def list_disabled(flags: Mapping[str, str], needed: Iterable[str]) -> list[str]:
     """Return which of the needed flags are off, sorted."""
     return sorted(name for name in set(needed) if _value(flags, name) == "disabled")
 

@@ -17,7 +17,7 @@ IMAGE_VOLUMES: Final[Release] = (0, 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class ReleaseRequirement:
     """The KServe release that a feature needs. `why` completes "needs KServe 0.16 or newer: earlier releases …"."""
 
     release: Release
@@ -28,14 +28,14 @@ class Requirement:
         return format_release(self.release)
 
 
-REQUIREMENTS: Final[Mapping[str, Requirement]] = {
-    "kserve": Requirement(
+REQUIREMENTS: Final[Mapping[str, ReleaseRequirement]] = {
+    "kserve": ReleaseRequirement(
         (0, 16), "have no Standard mode under this name and read models from one address only"
     ),
-    "kserve-knative": Requirement((0, 16), "know Knative mode as Serverless only"),
-    "inference-graph": Requirement((0, 16), "are not tested with pipelines"),
-    "llm-inference-service": Requirement((0, 18), "ignore the options of vLLM"),
-    "local-model-cache": Requirement(
+    "kserve-knative": ReleaseRequirement((0, 16), "know Knative mode as Serverless only"),
+    "inference-graph": ReleaseRequirement((0, 16), "are not tested with pipelines"),
+    "llm-inference-service": ReleaseRequirement((0, 18), "ignore the options of vLLM"),
+    "local-model-cache": ReleaseRequirement(
         (0, 18), "download to nodes without the team's service account"
     ),
 }
@@ -74,7 +74,7 @@ def describe_untested(version: str) -> str:
     return f"KServe {version.removeprefix('v')} is installed; {newest} is the newest one tested"
 
 
-def supported() -> list[Release]:
+def list_supported() -> list[Release]:
     """Return every release that some feature works with, oldest first."""
     oldest = min(requirement.release for requirement in REQUIREMENTS.values())
     return [(0, minor) for minor in range(oldest[1], LATEST_TESTED[1] + 1)]
@@ -82,7 +82,7 @@ def supported() -> list[Release]:
 
 def table(titles: Mapping[str, str]) -> str:
     """Return a Markdown table: a row for each feature, a column for each supported release."""
-    releases = supported()
+    releases = list_supported()
     head = [
         "Feature",
         *(format_release(release) for release in releases),

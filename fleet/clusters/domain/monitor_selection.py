@@ -29,7 +29,7 @@ class PrometheusSelection:
     def labels_for(self, monitor: str) -> dict[str, str] | None:
         """Return the labels with which it reads a ServiceMonitor or PodMonitor; None where it reads none."""
         raw = self.selectors.get(f"{_field(monitor)}Selector")
-        return None if raw is None else LabelSelector.from_json(raw).needed_labels()
+        return None if raw is None else LabelSelector.from_json(raw).find_fewest_labels()
 
     def reads_all_namespaces(self, monitor: str) -> bool:
         return self.selectors.get(f"{_field(monitor)}NamespaceSelector") == {}
@@ -45,7 +45,7 @@ class PrometheusSelection:
     def labels_for_namespace(self, monitor: str) -> dict[str, str]:
         """Return the labels with which it reads a namespace; empty where labels are not what it needs."""
         raw = self.selectors.get(f"{_field(monitor)}NamespaceSelector") or {}
-        return LabelSelector.from_json(raw).needed_labels() or {}
+        return LabelSelector.from_json(raw).find_fewest_labels() or {}
 
     def to_json(self) -> dict[str, Any]:
         return {"namespace": self.namespace, "name": self.name, "selectors": dict(self.selectors)}

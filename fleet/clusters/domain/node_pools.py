@@ -25,7 +25,7 @@ _CAPACITY: Final = "karpenter.sh/capacity-type"
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class KarpenterRequirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
@@ -38,14 +38,14 @@ class NodePool:
     """
 
     name: str
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[KarpenterRequirement, ...] = ()
     gpu_limit: int | None = None
     gpus: int = 0
     is_ready: bool = True
     neuron_limit: int | None = None
     neuron_devices: int = 0
 
-    def left(self, resource: str) -> int | None:
+    def get_remaining(self, resource: str) -> int | None:
         """Return how much of the resource the pool may still start. None means no limit."""
         limit, now = self.limit_of(resource)
         return None if limit is None else max(0, limit - now)
@@ -62,7 +62,7 @@ class NodePool:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> NodePool:
         requirements = tuple(
-            Requirement(item["key"], item["operator"], tuple(item["values"]))
+            KarpenterRequirement(item["key"], item["operator"], tuple(item["values"]))
             for item in raw["requirements"]
         )
         of_neuron = (raw["neuron_limit"], raw["neuron_devices"])
@@ -112,13 +112,13 @@ def check_start(
     ready = [pool for pool in allowing if pool.is_ready]
     if not ready:
         return NodeStart(ok=False, message=f"Node pool {allowing[0].name} is not ready.")
-    left = {pool.name: pool.left(resource) for pool in ready}
+    left = {pool.name: pool.get_remaining(resource) for pool in ready}
     roomy = [pool for pool in ready if (room := left[pool.name]) is None or room >= gpus]
     if not roomy:
         full = ready[0]
         limit, now = full.limit_of(resource)
         message = (
-            f"Node pool {full.name} is limited to {shares.count_of(limit or 0, resource)} and has {now}; "
+            f"Node pool {full.name} is limited to {shares.format_count(limit or 0, resource)} and has {now}; "
             f"{gpus} more are needed."
         )
         return NodeStart(ok=False, message=message)
@@ -154,12 +154,12 @@ def sets_label(pool: NodePool, name: str, value: str) -> bool | None:
 
 def starts(pool: NodePool, instance_type: str) -> frozenset[str]:
     """Return the capacity types in which the pool starts nodes of the type; empty if it starts none."""
-    labels = ec2_types.labels_of(instance_type)
+    labels = ec2_types.derive_labels(instance_type)
     if not all(_meets(requirement, labels) for requirement in pool.requirements):
         return frozenset()
     on_capacity = [requirement for requirement in pool.requirements if requirement.key == _CAPACITY]
     # Without this requirement Karpenter starts on-demand nodes only.
-    on_capacity = on_capacity or [Requirement(_CAPACITY, "In", (ON_DEMAND,))]
+    on_capacity = on_capacity or [KarpenterRequirement(_CAPACITY, "In", (ON_DEMAND,))]
     return frozenset(
         kind
         for kind in (ON_DEMAND, RESERVED, SPOT)
@@ -167,7 +167,7 @@ def starts(pool: NodePool, instance_type: str) -> frozenset[str]:
     )
 
 
-def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def _meets(requirement: KarpenterRequirement, labels: Mapping[str, str]) -> bool:
     value = labels.get(requirement.key)
     if value is None:
         return True
@@ -208,7 +208,9 @@ def _pool(item: Mapping[str, Any]) -> NodePool:
     return NodePool(
         name=item["metadata"]["name"],
         requirements=tuple(
-            Requirement(entry["key"], entry["operator"], tuple(map(str, entry.get("values") or ())))
+            KarpenterRequirement(
+                entry["key"], entry["operator"], tuple(map(str, entry.get("values") or ()))
+            )
             for entry in inner.get("requirements") or ()
         ),
         gpu_limit=_limit(limits, WHOLE),

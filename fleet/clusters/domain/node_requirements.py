@@ -83,7 +83,7 @@ class RequiredLabels(NodeRequirement):
     labels: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, labels: Mapping[str, str]) -> RequiredLabels:
+    def from_labels(cls, labels: Mapping[str, str]) -> RequiredLabels:
         return cls(tuple(labels.items()))
 
     def is_met_by(self, node: LabelledNode) -> bool:

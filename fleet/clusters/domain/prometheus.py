@@ -67,7 +67,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PrometheusSample:
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class QueryResult:
     """The result of a query. `kind` is scalar or vector; `warnings` say that parts of the data may be missing."""
 
     kind: str
-    samples: tuple[Sample, ...]
+    samples: tuple[PrometheusSample, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -138,11 +138,13 @@ def _raise_refusal(status: int, content: Mapping[str, Any]) -> None:
 def _parse_result(data: Any, warnings: tuple[str, ...]) -> QueryResult:
     kind, result = data["resultType"], data["result"]
     if kind == "scalar":
-        return QueryResult(kind, (Sample(float(result[1])),), warnings)
+        return QueryResult(kind, (PrometheusSample(float(result[1])),), warnings)
     if kind != "vector":
         raise QueryRefused(f"the query gives a {kind}, not one number")
     samples = tuple(
-        Sample(float(item["value"][1]), {str(k): str(v) for k, v in item["metric"].items()})
+        PrometheusSample(
+            float(item["value"][1]), {str(k): str(v) for k, v in item["metric"].items()}
+        )
         for item in result
     )
     return QueryResult(kind, samples, warnings)

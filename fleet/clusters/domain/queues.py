@@ -60,7 +60,7 @@ class Kueue:
         plural = f"localqueues/{queue}/pendingworkloads"
         return ResourceType(self.visibility_api, "PendingWorkload", plural)
 
-    def limited_to(self, namespaces: Collection[str]) -> Kueue:
+    def keep_namespaces(self, namespaces: Collection[str]) -> Kueue:
         """Drop the queues of other namespaces, whose names are those of teams."""
         if self.queues is None:
             return self

@@ -197,7 +197,7 @@ def _gateway_features(
         "gateway-proxies": gateway_probe.read_proxies(client, gateway, policy.gateway_namespaces),
         "request-mirror": gateway_probe.read_mirror(client, gateway, api),
         "caller-keys": key_check.feature,
-        "caller-jwt": key_check_probe.jwt_of(key_check),
+        "caller-jwt": key_check_probe.check_jwt(key_check),
         model_routing_probe.FEATURE: model_routing_probe.read(client, key_check, is_local=is_local),
         "credential-injection": credential_probe.read(client, key_check, is_local=is_local),
         "token-counts": gateway_probe.read_token_counts(client, gateway, api, caller_tokens),
@@ -279,7 +279,7 @@ def gpu_offers(nodes: Iterable[Manifest]) -> tuple[GpuOffer, ...]:
     for node in nodes:
         labels = _labels(node)
         allocatable = (node.get("status") or {}).get("allocatable") or {}
-        gpus = shares.gpus_of(labels, allocatable)
+        gpus = shares.read_gpus(labels, allocatable)
         for resource, amount in allocatable.items():
             if not shares.is_requestable(resource) or not str(amount).isdigit() or int(amount) == 0:
                 continue

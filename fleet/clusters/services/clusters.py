@@ -135,7 +135,7 @@ def _refuse_unpriced(cluster: Cluster) -> None:
         )
 
 
-def draft_of(*, actor: Actor, cluster_id: int) -> ClusterDraft:
+def get_draft(*, actor: Actor, cluster_id: int) -> ClusterDraft:
     """Return the current registration of the cluster."""
     policy.require_platform_admin(actor)
     cluster = Cluster.objects.filter(pk=cluster_id).first()

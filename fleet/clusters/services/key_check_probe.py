@@ -66,7 +66,7 @@ def read(
     return KeyCheck(feature, *kinds)
 
 
-def jwt_of(check: KeyCheck) -> Feature:
+def check_jwt(check: KeyCheck) -> Feature:
     """Whether it verifies tokens of identity providers and decides by their claims."""
     if check.kind == ISTIO_TOKENS:
         why = "On Istio the portal writes policies for the keys that it signs only"

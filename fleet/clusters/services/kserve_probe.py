@@ -173,7 +173,9 @@ def _knative(
     if not kserve.is_there:
         return Feature(is_there=kserve.is_there, why=kserve.why or "KServe is not installed")
     version = read_version(client, "kserve-knative") or groups[_KNATIVE][0]
-    refused = [] if flags is None else knative_flags.disabled(flags, knative_flags.ALWAYS_NEEDED)
+    refused = (
+        [] if flags is None else knative_flags.list_disabled(flags, knative_flags.ALWAYS_NEEDED)
+    )
     if refused:
         why = f"Knative refuses the pods of models: {knative_flags.describe_fix(refused)}"
         return Feature(is_there=False, version=version, why=why)

@@ -18,7 +18,7 @@ from portal.core.errors import Invalid, NotFound
 CHANGED = register_action("cluster.serving_changed", "changed the serving settings of cluster")
 
 
-def policy_of(*, actor: Actor, cluster_id: int) -> ServingPolicy:
+def get_policy(*, actor: Actor, cluster_id: int) -> ServingPolicy:
     policy.require_platform_admin(actor)
     return clusters.get_cluster(cluster_id).serving
 

@@ -120,7 +120,7 @@ def cluster_detail(request: HttpRequest, user: User, cluster_id: int) -> HttpRes
 @people_only
 def edit_cluster(request: HttpRequest, user: User, cluster_id: int) -> HttpResponse:
     policy.require_platform_admin(user)
-    draft = clusters.draft_of(actor=user, cluster_id=cluster_id)
+    draft = clusters.get_draft(actor=user, cluster_id=cluster_id)
     form = ClusterForm(request.POST or None, draft=draft)
     if request.method == "POST" and form.is_valid() and _register(user, form) is not None:
         messages.success(request, f"Connection of {draft.name} saved. Test it now.")

@@ -115,7 +115,7 @@ class CallerCostsView(GenericAPIView[Any]):
     def get(self, request: Request, slug: str) -> Response:
         query = read_query(CallerSpanSerializer, request)
         team = teams.get_visible(actor=actor_of(request), slug=slug)
-        period = span.period_of(query)
+        period = span.parse_period(query)
         rows = callers.rows(
             team_slug=team.slug,
             start=period.start,

@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class RequestedPeriod:
     """Whole UTC hours: what is answered and summed, whatever moments were requested. `day_offset` is the offset from UTC
     in which they were written; its days are those of the answer.
     """
@@ -53,7 +53,7 @@ def read(
     long period.
     """
     query = read_query(serializer_class, request)
-    period = period_of(query)
+    period = parse_period(query)
     return Span(
         start=period.start,
         end=period.end,
@@ -65,7 +65,7 @@ def read(
     )
 
 
-def period_of(query: Mapping[str, Any]) -> Period:
+def parse_period(query: Mapping[str, Any]) -> RequestedPeriod:
     """Return `start` and `end` as whole hours, or this month. Raises Invalid."""
     now = clock.now()
     given = query.get("start") or query.get("end")
@@ -84,7 +84,7 @@ def period_of(query: Mapping[str, Any]) -> Period:
             "The period must lie between the years 1900 and 9999.",
             fields={"start": "from 1900 to 9998"},
         )
-    return Period(*whole_hours(start, end), offset)
+    return RequestedPeriod(*whole_hours(start, end), offset)
 
 
 def visible_slugs(actor: User, team_slug: str | None) -> Collection[str] | None:

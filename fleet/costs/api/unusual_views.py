@@ -55,7 +55,7 @@ class UnusualDaysView(APIView):
         query = read_query(TeamSerializer, request)
         slugs = span.visible_slugs(actor_of(request), query.get("team"))
         recent = anomalies.recent()
-        days = anomalies.of_teams(recent, slugs)
+        days = anomalies.filter_by_teams(recent, slugs)
         answer = {
             **page.links(len(days)),
             "computed_at": recent.computed_at,

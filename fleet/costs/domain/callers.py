@@ -63,7 +63,7 @@ class Bill:
         return sum(self.callers.values(), _ZERO) + sum(self.rest.values(), _ZERO)
 
 
-def shares_of(hour: Hour) -> Shares:
+def compute_shares(hour: Hour) -> Shares:
     callers = {name: count for name, count in sorted(hour.callers.items()) if count > 0}
     counted = sum(callers.values())
     if not counted and not hour.is_counted:
@@ -84,7 +84,7 @@ def bill(hours: Iterable[Hour], split: Split) -> Bill:
     callers: dict[str, Decimal] = defaultdict(Decimal)
     rest: dict[Rest, Decimal] = defaultdict(Decimal)
     for hour in hours:
-        shares = shares_of(hour)
+        shares = compute_shares(hour)
         parts, remainder = divide(hour.cost_amount, shares, split)
         for name, part in parts.items():
             callers[name] += part

@@ -35,10 +35,10 @@ def month_end_amount(
 
 def hours_until(end: datetime, at: datetime) -> Decimal:
     """Return the hours from `at` to `end`, not before `at` and not after its month."""
-    return hours_in_month_of(at, seconds=max(0, int((end - at).total_seconds())))
+    return count_hours_in_month(at, seconds=max(0, int((end - at).total_seconds())))
 
 
-def hours_in_month_of(at: datetime, *, seconds: int) -> Decimal:
+def count_hours_in_month(at: datetime, *, seconds: int) -> Decimal:
     """Return the hours of `seconds` from `at` on, up to the end of the month."""
     return min(Decimal(seconds) / 3600, _hours_left(at))
 

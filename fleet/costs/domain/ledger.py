@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, LeaseInterval
 from fleet.gpus.domain.shares import GPU_PPM
 
 MICRO = Decimal("0.000001")
@@ -33,7 +33,7 @@ class Allocation:
 
     holder: Holder
     share_ppm: int
-    interval: Interval
+    interval: LeaseInterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class NodeLife:
     """A node's life and price. `usd_per_hour_amount` is None if it is unknown: time is split as usual, at cost 0."""
 
     gpu_count: int
-    interval: Interval
+    interval: LeaseInterval
     usd_per_hour_amount: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LedgerPart:
     """A holder's part of a node's hour. `holder` None means idle. `gpu_milliseconds` is GPU share x time; one GPU
     for an hour is 3,600,000.
     """
@@ -71,7 +71,7 @@ def split_hour(
     *,
     split: Split,
     until: datetime | None = None,
-) -> list[Part]:
+) -> list[LedgerPart]:
     """Split the hour of a node into parts by holder in order of name, then idle. Empty for a node that did not
     exist in the hour.
 
@@ -88,10 +88,11 @@ def split_hour(
     costs = split(node_cost(life, hour, end), [*(weights[h] for h in ordered), idle])
     times = [weights[h] // GPU_PPM for h in ordered]
     parts = [
-        Part(holder, ms, cost) for holder, ms, cost in zip(ordered, times, costs[:-1], strict=True)
+        LedgerPart(holder, ms, cost)
+        for holder, ms, cost in zip(ordered, times, costs[:-1], strict=True)
     ]
     idle_ms = max(0, life.gpu_count * existed_ms - sum(times)) if idle else 0
-    return [*parts, Part(None, idle_ms, costs[-1])] if idle else parts
+    return [*parts, LedgerPart(None, idle_ms, costs[-1])] if idle else parts
 
 
 def _weights(
@@ -109,8 +110,8 @@ def _weights(
 
 
 def difference(
-    sealed: dict[Holder | None, tuple[int, Decimal]], parts: Iterable[Part]
-) -> list[Part]:
+    sealed: dict[Holder | None, tuple[int, Decimal]], parts: Iterable[LedgerPart]
+) -> list[LedgerPart]:
     """Return the parts to add to the sealed sums to reach the new parts; empty when they are equal."""
     correct = {part.holder: (part.gpu_milliseconds, part.cost_amount) for part in parts}
     zero = (0, Decimal(0))
@@ -119,7 +120,7 @@ def difference(
         old_ms, old_cost = sealed.get(holder, zero)
         new_ms, new_cost = correct.get(holder, zero)
         if (old_ms, old_cost) != (new_ms, new_cost):
-            changes.append(Part(holder, new_ms - old_ms, new_cost - old_cost))
+            changes.append(LedgerPart(holder, new_ms - old_ms, new_cost - old_cost))
     return changes
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from fleet.costs.domain.ledger import MICRO
-from fleet.costs.domain.unit_prices import UnitPrice, of_inferences, of_tokens
+from fleet.costs.domain.unit_prices import UnitPrice, price_inferences, price_tokens
 from fleet.gpus.domain.intervals import HOUR_MS
 from fleet.telemetry.domain.energy import MJ_PER_KWH
 
@@ -183,11 +183,11 @@ class CostRow:
     @property
     def inference_price(self) -> UnitPrice | None:
         """The price per 1,000 inferences. None without a count, or if a price is missing, like the other unit prices."""
-        return None if self.has_unpriced_hours else of_inferences(self.amount, self.inferences)
+        return None if self.has_unpriced_hours else price_inferences(self.amount, self.inferences)
 
     @property
     def token_price(self) -> UnitPrice | None:
-        return None if self.has_unpriced_hours else of_tokens(self.amount, self.tokens)
+        return None if self.has_unpriced_hours else price_tokens(self.amount, self.tokens)
 
     @property
     def usd_per_1k_inferences_amount(self) -> Decimal | None:

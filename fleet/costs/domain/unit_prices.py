@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 INFERENCES: Final = 1000
 TOKENS: Final = 1_000_000
@@ -35,7 +35,7 @@ class UnitPrice:
 
     @property
     def counted(self) -> str:
-        return counted(self.count, self.noun)
+        return format_count(self.count, self.noun)
 
     @property
     def note(self) -> str:
@@ -45,10 +45,10 @@ class UnitPrice:
         return f"{self.counted}: {TOO_FEW} for a price per {self.unit:,}"
 
 
-def of_inferences(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
+def price_inferences(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
     """Return the price per 1,000 inferences. None if none were counted."""
     return UnitPrice(spent_amount, count, INFERENCES, "inference") if count else None
 
 
-def of_tokens(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
+def price_tokens(spent_amount: Decimal, count: int | None) -> UnitPrice | None:
     return UnitPrice(spent_amount, count, TOKENS, "token") if count else None

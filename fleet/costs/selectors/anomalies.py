@@ -65,7 +65,7 @@ def recent() -> UnusualDays:
     return UnusualDays(now, days)
 
 
-def of_teams(days: UnusualDays, team_slugs: Collection[str] | None) -> list[UnusualDay]:
+def filter_by_teams(days: UnusualDays, team_slugs: Collection[str] | None) -> list[UnusualDay]:
     """Keep the unusual days of these teams. None keeps all, including unattributed ones."""
     return [one for one in days.days if team_slugs is None or one.team_slug in team_slugs]
 

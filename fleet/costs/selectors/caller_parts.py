@@ -12,7 +12,7 @@ from fleet.costs.domain import callers
 from fleet.costs.domain.callers import Hour, Shares
 from fleet.costs.domain.results import LedgerEntry
 from fleet.costs.selectors import hours
-from fleet.costs.selectors.callers import Counted, counted_hours
+from fleet.costs.selectors.callers import Counted, read_counted_hours
 from fleet.models import CallerHour
 from portal.core.money import split_exactly
 
@@ -41,7 +41,8 @@ def _teams(start: datetime, end: datetime) -> dict[str, _Team]:
     slugs = found.exclude(caller="").values_list("team_slug", flat=True).distinct().order_by()
     return {
         slug: _Team(
-            counted_hours(team_slug=slug, start=start, end=end), hours.used(slug, start, end)
+            read_counted_hours(team_slug=slug, start=start, end=end),
+            hours.read_use(slug, start, end),
         )
         for slug in slugs
     }
@@ -55,7 +56,9 @@ def _parts(entry: LedgerEntry, team: _Team | None) -> Iterator[LedgerEntry]:
         yield entry
         return
     served = team.used.get(key, hours.Use()).requests
-    shares = callers.shares_of(Hour(entry.cost_amount, counted.callers, served, counted.is_counted))
+    shares = callers.compute_shares(
+        Hour(entry.cost_amount, counted.callers, served, counted.is_counted)
+    )
     yield from _by(shares, entry)
 
 

@@ -79,7 +79,7 @@ def rows(
     """Return the cost rows of hours that start in [start, end), by deployment: callers by cost, then the rest. A
     deployment without counted callers in the period is left out. Takes four queries for any number of rows.
     """
-    counted = counted_hours(
+    counted = read_counted_hours(
         team_slug=team_slug,
         start=start,
         end=end,
@@ -88,7 +88,7 @@ def rows(
     names = sorted({name for name, _ in counted})
     if not names:
         return []
-    charged = hours.charged_hours(team_slug=team_slug, start=start, end=end, deployments=names)
+    charged = hours.read_charged_hours(team_slug=team_slug, start=start, end=end, deployments=names)
     requests: dict[str, dict[str, int]] = {name: defaultdict(int) for name in names}
     for (name, _), hour in counted.items():
         for caller, count in hour.callers.items():
@@ -100,14 +100,14 @@ def rows(
     ]
 
 
-def total_of(rows: Collection[CallerCost]) -> Total:
+def sum_rows(rows: Collection[CallerCost]) -> Total:
     return Total(
         requests=sum(row.requests or 0 for row in rows),
         cents_amount=sum((row.cents_amount for row in rows), _ZERO),
     )
 
 
-def counted_hours(
+def read_counted_hours(
     *,
     team_slug: str,
     start: datetime,
@@ -130,7 +130,7 @@ def counted_hours(
     return {key: CountedHour(of_hour, is_counted=key in observed) for key, of_hour in sent.items()}
 
 
-def hour_of(charged: ChargedHour, counted: CountedHour) -> Hour:
+def join_hour(charged: ChargedHour, counted: CountedHour) -> Hour:
     use = charged.use
     return Hour(
         # SQLite adds decimals as floating point.
@@ -148,7 +148,9 @@ def _rows_of(
     counted: Counted,
     requests: Mapping[str, int],
 ) -> list[CallerCost]:
-    split_hours = (hour_of(hour, counted.get((name, hour.start), NOT_COUNTED)) for hour in charged)
+    split_hours = (
+        join_hour(hour, counted.get((name, hour.start), NOT_COUNTED)) for hour in charged
+    )
     bill = domain.bill(split_hours, split_exactly)
     callers = {caller: bill.callers.get(caller, _ZERO) for caller in requests}
     ordered = sorted(callers, key=lambda caller: (-callers[caller], -requests[caller], caller))

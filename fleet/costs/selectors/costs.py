@@ -37,7 +37,7 @@ from portal.core.money import MICRO
 Teams = Collection[str] | None
 
 
-def spent_this_month(*, team_slug: str) -> MonthSpend:
+def sum_spend_this_month(*, team_slug: str) -> MonthSpend:
     """Return the spend of this calendar month, UTC, up to now. It takes three queries, because pages that show much
     else show it.
     """

@@ -73,11 +73,11 @@ class NodeHours:
     made_up_hours: int = 0
 
 
-def charged_hours(
+def read_charged_hours(
     *, team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> Mapping[str, list[ChargedHour]]:
     """Return the charged hours by deployment, in order of time. `deployments` None means all."""
-    served = used(team_slug, start, end, deployments)
+    served = read_use(team_slug, start, end, deployments)
     hours: dict[str, list[ChargedHour]] = defaultdict(list)
     charged = _rows(team_slug, start, end)
     if deployments is not None:
@@ -104,7 +104,7 @@ def charged_hours(
     return hours
 
 
-def spent(*, team_slug: str, deployment: str, start: datetime, end: datetime) -> Decimal:
+def sum_cost(*, team_slug: str, deployment: str, start: datetime, end: datetime) -> Decimal:
     rows = _rows(team_slug, start, end).filter(deployment=deployment)
     return Decimal(rows.aggregate(total=Sum("cost_amount"))["total"] or 0)
 
@@ -137,7 +137,7 @@ def list_nodes(*, start: datetime, end: datetime) -> list[NodeHours]:
 def _node_hours(
     node: Node, sealed: int, held: int, made_up: int, book: prices.PriceBook, today: date
 ) -> NodeHours:
-    price = book.of_node(node, today)
+    price = book.find_node_price(node, today)
     return NodeHours(
         uid=node.uid,
         name=node.name,
@@ -157,7 +157,7 @@ def _rows(team_slug: str, start: datetime, end: datetime) -> Any:
     return rows.annotate(deployment=label("deployment")).exclude(deployment=None)
 
 
-def used(
+def read_use(
     team_slug: str, start: datetime, end: datetime, deployments: Collection[str] | None = None
 ) -> dict[tuple[str, datetime], Use]:
     """Return the use by deployment and hour. `deployments` None means all."""

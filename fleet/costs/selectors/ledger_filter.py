@@ -70,7 +70,7 @@ class LedgerFilter:
             and all(str(entry.labels.get(k, "")) == v for k, v in self.labels.items())
         )
 
-    def of_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
+    def filter_sums(self, sums: QuerySet[Any], team_slugs: Collection[str] | None) -> QuerySet[Any]:
         """Filter sums by team and idle and, where labels filter, by labels. They are not filtered by cluster."""
         if team_slugs is not None:
             sums = sums.filter(team_slug__in=team_slugs, is_idle=False)

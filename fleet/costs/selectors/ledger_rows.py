@@ -83,7 +83,7 @@ def _sealed_amount(team_slugs: Collection[str] | None, row_filter: LedgerFilter)
 def _amount_of(
     sums: QuerySet[Any], team_slugs: Collection[str] | None, row_filter: LedgerFilter
 ) -> Decimal:
-    sums = row_filter.of_sums(sums, team_slugs)
+    sums = row_filter.filter_sums(sums, team_slugs)
     if row_filter.cluster_name:
         sums = sums.filter(cluster_name=row_filter.cluster_name)
     return Decimal(sums.aggregate(total=Sum("cost_micros"))["total"] or 0).scaleb(-6)

@@ -12,9 +12,9 @@ from typing import Final
 from django.db.models import Q
 
 from fleet.costs.domain import ledger
-from fleet.costs.domain.ledger import Allocation, Holder, NodeLife, Part
+from fleet.costs.domain.ledger import Allocation, Holder, LedgerPart, NodeLife
 from fleet.costs.domain.results import LedgerEntry
-from fleet.gpus.domain.intervals import HOUR, Interval, hours_between
+from fleet.gpus.domain.intervals import HOUR, LeaseInterval, hours_between
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceBook
 from fleet.models import Cluster, GpuLease, LedgerKind, Node, SealedHour
@@ -49,22 +49,23 @@ class NodeFacts:
     def price_at(self, hour: datetime) -> HourPrice | None:
         if self.sealed_price is not None:
             return self.sealed_price
-        price = self.book.of_node(self.node, hour.date())
+        price = self.book.find_node_price(self.node, hour.date())
         if price is None:
             return None
         return HourPrice(price.usd_per_hour_amount, f"{price.source}, {price.valid_from}")
 
     def exists_in(self, hour: datetime) -> bool:
         return (
-            Interval(self.node.first_seen_at, self.node.gone_at).overlap_ms(hour, hour + HOUR) > 0
+            LeaseInterval(self.node.first_seen_at, self.node.gone_at).overlap_ms(hour, hour + HOUR)
+            > 0
         )
 
-    def parts(self, hour: datetime, *, until: datetime | None = None) -> list[Part]:
+    def parts(self, hour: datetime, *, until: datetime | None = None) -> list[LedgerPart]:
         """Return the node's hour split by holder. The cost is 0 if the price is unknown."""
         price = self.price_at(hour)
         life = NodeLife(
             gpu_count=self.node.gpu_count,
-            interval=Interval(self.node.first_seen_at, self.node.gone_at),
+            interval=LeaseInterval(self.node.first_seen_at, self.node.gone_at),
             usd_per_hour_amount=price.usd_per_hour_amount if price else None,
         )
         return ledger.split_hour(life, self.allocations, hour, split=split_exactly, until=until)
@@ -117,7 +118,7 @@ def _allocations_of(
     )
     for node_id, team, namespace, workload, of_workload, pod, share, started, ended in leases:
         holder = Holder(team, namespace, workload or pod[:63])
-        allocations[node_id].append(Allocation(holder, share, Interval(started, ended)))
+        allocations[node_id].append(Allocation(holder, share, LeaseInterval(started, ended)))
         labels[node_id][holder] = dict(of_workload or {})
     return allocations, labels
 
@@ -199,7 +200,7 @@ def _unsealed_hours(
             yield cluster.pk, hours
 
 
-def _entries(node_facts: NodeFacts, hour: datetime, parts: list[Part]) -> list[LedgerEntry]:
+def _entries(node_facts: NodeFacts, hour: datetime, parts: list[LedgerPart]) -> list[LedgerEntry]:
     price = node_facts.price_at(hour)
     node_gpu_milliseconds = sum(part.gpu_milliseconds for part in parts)
     return [

@@ -43,7 +43,7 @@ class OpenSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class OpenHoursEstimate:
     """A group may come several times. `unpriced` maps a node's id to its hours without a price."""
 
     sums: Sequence[OpenSum]
@@ -80,10 +80,12 @@ def read(team_slugs: Collection[str] | None, start: datetime, end: datetime) -> 
     return Unsealed(kept, live.entries, unpriced)
 
 
-def estimate(scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None) -> Estimate:
+def estimate(
+    scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None
+) -> OpenHoursEstimate:
     """Sum the estimated costs by group. `group_by` None means one sum of all that is not idle."""
     unsealed = read(scope.team_slugs, start, end)
-    return Estimate(sums(unsealed, scope, group_by), unsealed.unpriced)
+    return OpenHoursEstimate(sums(unsealed, scope, group_by), unsealed.unpriced)
 
 
 def sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> list[OpenSum]:
@@ -96,7 +98,7 @@ def entries_in(unsealed: Unsealed, scope: Scope) -> list[LedgerEntry]:
     return [entry for entry in unsealed.entries if _is_in(entry, scope)]
 
 
-def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
+def filter_kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
     rows = OpenHourSum.objects.filter(open_hour__in=[hour.pk for hour in unsealed.kept])
     if scope.team_slugs is not None:
         rows = rows.filter(team_slug__in=scope.team_slugs, is_idle=False)
@@ -107,7 +109,7 @@ def kept_rows(unsealed: Unsealed, scope: Scope) -> QuerySet[OpenHourSum]:
     return rows
 
 
-def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
+def list_group_values(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
     """Return the columns of the entry's group, as of a grouping in SQL."""
     if group_by is None:
         return []
@@ -118,7 +120,7 @@ def names_of(entry: LedgerEntry, group_by: GroupBy | None) -> list[Any]:
 
 def _sum_of(entry: LedgerEntry, group_by: GroupBy | None) -> OpenSum:
     is_idle = entry.kind == LedgerKind.IDLE
-    key = usage.key_of(group_by, names_of(entry, group_by), is_idle=is_idle)
+    key = usage.build_key(group_by, list_group_values(entry, group_by), is_idle=is_idle)
     return OpenSum(entry.hour, key, entry.cost_amount, entry.gpu_milliseconds, entry.is_priced)
 
 
@@ -140,11 +142,13 @@ def _kept_sums(unsealed: Unsealed, scope: Scope, group_by: GroupBy | None) -> It
     names: tuple[str, ...] = ()
     if group_by not in (None, GroupBy.CLUSTER):
         names = ("team_slug", *usage.grouping_labels(group_by))
-    columns = kept_rows(unsealed, scope).values_list("open_hour", "is_idle", "is_priced", *names)
+    columns = filter_kept_rows(unsealed, scope).values_list(
+        "open_hour", "is_idle", "is_priced", *names
+    )
     for pk, is_idle, is_priced, *group, cost_micros, gpu_ms in columns.annotate(
         cost=cost, ms=ms
     ).order_by():
         values = group or [hours[pk].cluster.name]
-        key = usage.key_of(group_by, values, is_idle=is_idle)
+        key = usage.build_key(group_by, values, is_idle=is_idle)
         amount = Decimal(cost_micros).scaleb(-6)
         yield OpenSum(hours[pk].hour, key, amount, gpu_ms, is_priced)

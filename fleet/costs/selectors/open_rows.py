@@ -87,7 +87,7 @@ def _kept(
         open_hour__hour__gte=row_filter.start,
         open_hour__hour__lt=row_filter.end,
     )
-    rows = row_filter.of_sums(rows, team_slugs)
+    rows = row_filter.filter_sums(rows, team_slugs)
     if row_filter.cluster_name:
         rows = rows.filter(open_hour__cluster__name=row_filter.cluster_name)
     return rows.select_related("open_hour__cluster")

@@ -92,7 +92,7 @@ def rank(
     parts = list(_parts(scope, start, end, group_by, unsealed))
     if not parts:
         return Ranking((), (), _NOTHING, _NOTHING, 0, 0, has_demo_data=False)
-    count = len(sealed.names_of(group_by))
+    count = len(sealed.list_group_columns(group_by))
     statement = ranking_sql.statement(
         [sql for sql, _ in parts],
         names=count,
@@ -132,7 +132,7 @@ def _total(
 ) -> GroupTotal:
     cost, estimate, gpu_ms, unpriced_ms = row[1 + count : 5 + count]
     return GroupTotal(
-        usage.key_of(group_by, row[1 : 1 + count], is_idle=is_idle),
+        usage.build_key(group_by, row[1 : 1 + count], is_idle=is_idle),
         Decimal(cost).scaleb(-6),
         Decimal(estimate).scaleb(-6),
         gpu_ms,
@@ -143,18 +143,18 @@ def _total(
 def _parts(
     scope: Scope, start: datetime, end: datetime, group_by: GroupBy | None, unsealed: Unsealed
 ) -> Iterator[_Part]:
-    names = len(sealed.names_of(group_by))
-    for rows in sealed.grouped(scope, start, end, group_by, with_rows=True):
-        yield from _part(rows, ranking_sql.of_sealed(names))
+    names = len(sealed.list_group_columns(group_by))
+    for rows in sealed.group_sums(scope, start, end, group_by, with_rows=True):
+        yield from _part(rows, ranking_sql.select_sealed(names))
     if unsealed.kept:
-        yield from _part(_kept(scope, group_by, unsealed), ranking_sql.of_estimate(names))
+        yield from _part(_kept(scope, group_by, unsealed), ranking_sql.select_estimate(names))
     entries = _live(scope, group_by, unsealed)
     if entries:
-        yield ranking_sql.of_json(names), [json.dumps(entries)]
+        yield ranking_sql.select_json(names), [json.dumps(entries)]
     if UnpricedHour.objects.filter(hour__gte=start, hour__lt=end).exists():
-        ledger_rows = unpriced.rows_of(sealed.rows_in(scope, start, end))
+        ledger_rows = unpriced.filter_unpriced(sealed.rows_in(scope, start, end))
         rows = sealed.columns_of_rows(ledger_rows, group_by)
-        yield from _part(rows, ranking_sql.of_unpriced(names))
+        yield from _part(rows, ranking_sql.select_unpriced(names))
 
 
 def _part(rows: QuerySet[Any, Any], template: str) -> Iterator[_Part]:
@@ -167,11 +167,11 @@ def _part(rows: QuerySet[Any, Any], template: str) -> Iterator[_Part]:
 
 
 def _kept(scope: Scope, group_by: GroupBy | None, unsealed: Unsealed) -> QuerySet[Any, Any]:
-    names: tuple[str, ...] = sealed.names_of(group_by)
+    names: tuple[str, ...] = sealed.list_group_columns(group_by)
     if group_by is GroupBy.CLUSTER:
         names = ("open_hour__cluster__name",)
     unpriced_ms = Case(When(is_priced=False, then=F("gpu_milliseconds")), default=Value(0))
-    rows = open_hours.kept_rows(unsealed, scope).annotate(unpriced_ms=unpriced_ms)
+    rows = open_hours.filter_kept_rows(unsealed, scope).annotate(unpriced_ms=unpriced_ms)
     return rows.values_list("is_idle", *names, "cost_micros", "gpu_milliseconds", "unpriced_ms")
 
 
@@ -179,7 +179,7 @@ def _live(scope: Scope, group_by: GroupBy | None, unsealed: Unsealed) -> list[li
     return [
         [
             int(entry.kind == LedgerKind.IDLE),
-            *open_hours.names_of(entry, group_by),
+            *open_hours.list_group_values(entry, group_by),
             int(entry.cost_amount / MICRO),
             entry.gpu_milliseconds,
             0 if entry.is_priced else entry.gpu_milliseconds,

@@ -14,25 +14,25 @@ PAGE, IDLE, ALL, BEFORE = range(4)
 _SUMS = ("cost", "estimate", "gpu_ms", "unpriced_ms", "is_demo")
 
 
-def of_sealed(names: int) -> str:
+def select_sealed(names: int) -> str:
     """Return the SELECT for a query of sealed sums, which replaces {sql}."""
     given = _list("is_idle", "is_demo", *_names(names), "cost", "ms")
     return _template(given, _list("is_idle", *_names(names), "cost", "0", "ms", "0", "is_demo"))
 
 
-def of_estimate(names: int) -> str:
+def select_estimate(names: int) -> str:
     given = _list("is_idle", *_names(names), "estimate", "ms", "unpriced_ms")
     columns = _list("is_idle", *_names(names), "0", "estimate", "ms", "unpriced_ms", "false")
     return _template(given, columns)
 
 
-def of_unpriced(names: int) -> str:
+def select_unpriced(names: int) -> str:
     """Return the SELECT for a query of the sealed sums without a price, which are among the other sums too."""
     given = _list("is_idle", "is_demo", *_names(names), "cost", "ms")
     return _template(given, _list("is_idle", *_names(names), "0", "0", "0", "ms", "false"))
 
 
-def of_json(names: int) -> str:
+def select_json(names: int) -> str:
     """Return the SELECT for a JSON array of [1 for idle, names, estimate, milliseconds, unpriced milliseconds]."""
     is_postgresql = connection.vendor == "postgresql"
     element = "value ->> {}" if is_postgresql else "json_extract(value, '$[{}]')"

@@ -83,17 +83,17 @@ def sums(
     """Sum the hours that start in [start, end). A group may come several times, or with nothing; None is all of them.
     `day_shift`: whole hours from an hour to the day that it belongs to, for steps of days.
     """
-    count = len(names_of(group_by))
+    count = len(list_group_columns(group_by))
     if day_shift and step is Step.DAY:
         queries = list(_of_shifted_days(scope, start, end, group_by, timezone(day_shift)))
     else:
-        queries = list(grouped(scope, start, end, group_by, step=step))
+        queries = list(group_sums(scope, start, end, group_by, step=step))
     # In one statement where all have the same columns: times are days of some, hours of others.
     for rows in queries if step else [queries[0].union(*queries[1:], all=True)]:
         for is_idle, is_demo, *values in rows:
             yield SealedSum(
                 at=_step_of(values[count], step, day_shift) if step else None,
-                key=usage.key_of(group_by, values[:count], is_idle=is_idle),
+                key=usage.build_key(group_by, values[:count], is_idle=is_idle),
                 is_demo=is_demo,
                 amount=Decimal(values[-2]).scaleb(-6),
                 gpu_ms=values[-1],
@@ -112,7 +112,7 @@ def _of_shifted_days(
     yield _of_rows(rows, group_by, Step.DAY, zone)
 
 
-def grouped(
+def group_sums(
     scope: Scope,
     start: datetime,
     end: datetime,
@@ -205,7 +205,7 @@ def _summed(
         Cast(Sum(n) * sign if sign < 0 else Sum(n), BigIntegerField())
         for n in ("cost_micros", "gpu_milliseconds")
     )
-    columns = rows.values_list("is_idle", "is_demo", *names_of(group_by), *times)
+    columns = rows.values_list("is_idle", "is_demo", *list_group_columns(group_by), *times)
     summed: QuerySet[Any, tuple[Any, ...]] = columns.annotate(cost=cost, ms=ms).order_by()
     return summed
 
@@ -214,7 +214,7 @@ def _unsummed(rows: QuerySet[Any], group_by: GroupBy | None) -> QuerySet[Any, tu
     """Return rows of one day, or of four hours, with the columns of `_summed`, for a statement that adds them up:
     PostgreSQL then sums once.
     """
-    names = names_of(group_by)
+    names = list_group_columns(group_by)
     return rows.values_list("is_idle", "is_demo", *names, "cost_micros", "gpu_milliseconds")
 
 
@@ -224,7 +224,9 @@ def columns_of_rows(
     """Return the rows with the columns of `grouped`, without a time."""
     cost = ExpressionWrapper(F("cost_amount") * 1_000_000, _MICROS)
     columns = _labelled(rows, group_by).annotate(cost=Cast(Round(cost), BigIntegerField()))
-    return columns.values_list("idle", "is_demo", *names_of(group_by), "cost", "gpu_milliseconds")
+    return columns.values_list(
+        "idle", "is_demo", *list_group_columns(group_by), "cost", "gpu_milliseconds"
+    )
 
 
 def _of_rows(
@@ -240,7 +242,7 @@ def _of_rows(
     # SQLite adds decimals as floating point.
     micros = Round(ExpressionWrapper(Sum("cost_amount") * 1_000_000, _MICROS))
     return (
-        columns.values_list("idle", "is_demo", *names_of(group_by), *times)
+        columns.values_list("idle", "is_demo", *list_group_columns(group_by), *times)
         .annotate(cost=Cast(micros, BigIntegerField()), ms=Sum("gpu_milliseconds"))
         .order_by()
     )
@@ -264,7 +266,7 @@ def rows_in(scope: Scope, start: datetime, end: datetime) -> QuerySet[LedgerRow]
     return rows
 
 
-def names_of(group_by: GroupBy | None) -> tuple[str, ...]:
+def list_group_columns(group_by: GroupBy | None) -> tuple[str, ...]:
     if group_by is None:
         return ()
     if group_by is GroupBy.CLUSTER:

@@ -67,7 +67,7 @@ def teams_with_hours(*, start: datetime, end: datetime) -> set[str]:
     return set(leases.values_list("team_slug", flat=True).distinct().order_by())
 
 
-def rows_of(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
+def filter_unpriced(rows: QuerySet[LedgerRow]) -> QuerySet[LedgerRow]:
     """Return the rows whose node still has no price for that hour."""
     waiting = UnpricedHour.objects.filter(node__uid=OuterRef("node_uid"), hour=OuterRef("hour"))
     return rows.filter(Exists(waiting))

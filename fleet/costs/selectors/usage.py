@@ -47,9 +47,9 @@ def by_group(
 ) -> dict[GroupKey, GroupUsage]:
     """Return the usage by group. With `keys`, limited to these groups and few others."""
     if group_by in (GroupBy.TEAM, GroupBy.CLUSTER):
-        sums = readings.of_teams(start=start, end=end, team_slugs=team_slugs)
+        sums = readings.sum_by_team(start=start, end=end, team_slugs=team_slugs)
     else:
-        sums = readings.of_workloads(
+        sums = readings.sum_by_workload(
             start=start,
             end=end,
             team_slugs=team_slugs if keys is None else sorted({key.team_slug for key in keys}),
@@ -62,7 +62,7 @@ def by_group(
         values = [one.team_slug, *one.labels]
         if group_by is GroupBy.CLUSTER:
             values = [one.cluster_name]
-        groups[key_of(group_by, values, is_idle=False)].append(one)
+        groups[build_key(group_by, values, is_idle=False)].append(one)
     return {key: _sum_up(of_group) for key, of_group in groups.items()}
 
 
@@ -72,7 +72,7 @@ def _all_named(names: Iterable[str]) -> list[str]:
     return [] if "" in unique else sorted(unique)
 
 
-def key_of(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) -> GroupKey:
+def build_key(group_by: GroupBy | None, values: Sequence[Any], *, is_idle: bool) -> GroupKey:
     """Return the group key of a grouping's columns: the cluster, or the team and its labels. `group_by` None puts
     all that is not idle into one group.
     """

@@ -17,7 +17,7 @@ _NODES: Final = "demo-"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DemoSample:
     """A sample deployment. `peak_requests` are those of its busiest hour; 0 means that nobody calls it. `wait_us`
     is what a request waits in the queue before the `mean_us` that it would take otherwise.
     """
@@ -33,7 +33,7 @@ def sees_nodes(cluster_id: int) -> bool:
     return Node.objects.filter(cluster_id=cluster_id).exists()
 
 
-def nodes_of(cluster_id: int) -> list[Node]:
+def list_demo_nodes(cluster_id: int) -> list[Node]:
     """Return the cluster's demo nodes, sorted by name. Empty if the cluster has real GPUs."""
     rows = Node.objects.filter(cluster_id=cluster_id, gone_at=None, name__startswith=_NODES)
     return list(rows.order_by("name"))
@@ -48,9 +48,9 @@ def have_history(team_slug: str) -> bool:
     return LedgerRow.objects.filter(is_demo=True, team_slug=team_slug).exists()
 
 
-def write(*, cluster_id: int, team_slug: str, samples: Sequence[Sample]) -> datetime | None:
+def write(*, cluster_id: int, team_slug: str, samples: Sequence[DemoSample]) -> datetime | None:
     """Return when the made-up hours begin; None when they were there. Call when all replicas are metered."""
-    nodes = nodes_of(cluster_id)
+    nodes = list_demo_nodes(cluster_id)
     open_leases = GpuLease.objects.filter(team_slug=team_slug, ended_at=None)
     leases = list(open_leases.select_related("node", "workload"))
     until = _metered_from(cluster_id, nodes, leases)
@@ -66,7 +66,7 @@ def write(*, cluster_id: int, team_slug: str, samples: Sequence[Sample]) -> date
     return until - timedelta(days=DAYS) if made else None
 
 
-def _past(team_slug: str, sample: Sample, leases: Sequence[GpuLease]) -> PastWorkload:
+def _past(team_slug: str, sample: DemoSample, leases: Sequence[GpuLease]) -> PastWorkload:
     name = f"{sample.name}-r1"
     own = [one for one in leases if one.workload and one.workload.name == name]
     return PastWorkload(

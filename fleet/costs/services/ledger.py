@@ -17,7 +17,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from fleet.costs.domain import ledger
-from fleet.costs.domain.ledger import Holder, Part
+from fleet.costs.domain.ledger import Holder, LedgerPart
 from fleet.costs.selectors import metering, unpriced
 from fleet.costs.selectors.metering import HourPrice, NodeFacts
 from fleet.gpus.domain.intervals import HOUR, hour_of, hours_between
@@ -173,7 +173,7 @@ def _seal(cluster: Cluster, hour: datetime, facts: list[NodeFacts], now: datetim
 def _rows(
     facts: NodeFacts,
     hour: datetime,
-    parts: list[Part],
+    parts: list[LedgerPart],
     now: datetime,
     *,
     is_adjustment: bool = False,
@@ -182,7 +182,7 @@ def _rows(
 
 
 def _each_row(
-    facts: NodeFacts, hour: datetime, parts: list[Part], now: datetime, *, is_adjustment: bool
+    facts: NodeFacts, hour: datetime, parts: list[LedgerPart], now: datetime, *, is_adjustment: bool
 ) -> Iterator[LedgerRow]:
     price = facts.price_at(hour)
     for part in parts:

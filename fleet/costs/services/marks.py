@@ -19,7 +19,7 @@ def register(source: Source) -> None:
         _sources.append(source)
 
 
-def of_rows(
+def list_marks(
     rows: Sequence[CostRow], group_by: GroupBy, *, start: datetime, end: datetime
 ) -> list[ChangeMark]:
     """Return the marks of the deployments in these rows. Empty for groupings other than deployment and revision."""

@@ -23,7 +23,7 @@ from fleet.costs.domain.results import (
     IdleRule,
     Step,
 )
-from fleet.costs.domain.unit_prices import UnitPrice, of_inferences
+from fleet.costs.domain.unit_prices import UnitPrice, price_inferences
 from fleet.costs.selectors.anomalies import UnusualDay
 from fleet.costs.web.query import IDLE_RULES, CostQuery
 from fleet.gpus.domain.money import CENT
@@ -247,7 +247,7 @@ def _elapsed(now: datetime) -> Decimal:
 def _inference_price(table: CostTable) -> UnitPrice | None:
     counted = [row for row in table.rows if row.inferences and not row.has_unpriced_hours]
     amount = sum((row.amount for row in counted), Decimal(0))
-    return of_inferences(amount, sum(row.inferences or 0 for row in counted))
+    return price_inferences(amount, sum(row.inferences or 0 for row in counted))
 
 
 def _chart(

@@ -31,7 +31,7 @@ def callers_page(request: HttpRequest, user: User) -> HttpResponse:
     context = {
         "query": query,
         "rows": rows,
-        "total": callers.total_of(rows),
+        "total": callers.sum_rows(rows),
         "team_slug": team_slug,
         "teams": teams.visible(request),
         "ranges": [

@@ -44,7 +44,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         named=[row.key for row in table.rows[: cost_board.NAMED]],
         unsealed=unsealed,
     )
-    changes = marks.of_rows(
+    changes = marks.list_marks(
         table.rows[: cost_board.NAMED],
         query.group_by,
         start=query.start,
@@ -60,7 +60,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         allocated=_allocated(slugs),
         now=now,
         sees_idle=slugs is None,
-        unusual=anomalies.of_teams(anomalies.recent(), slugs),
+        unusual=anomalies.filter_by_teams(anomalies.recent(), slugs),
     )
     return render(request, "costs/costs.html", _cost_context(request, query, board))
 
@@ -135,7 +135,7 @@ def _table(
 def _allocated(slugs: Sequence[str] | None) -> AllocatedGpus:
     if slugs is None:
         return current.all_gpus()
-    return current.allocated_to_teams(team_slugs=slugs)
+    return current.count_teams_gpus(team_slugs=slugs)
 
 
 def _budget(request: HttpRequest, query: CostQuery, slugs: Sequence[str] | None) -> Decimal | None:

@@ -35,7 +35,7 @@ SPOT_LABELS: Final = (KARPENTER_SPOT, NODE_GROUP_SPOT)
 EVERY_SPOT_LABEL: Final = (*SPOT_LABELS, GKE_SPOT, AKS_SPOT)
 
 
-def of_labels(labels: Mapping[str, str]) -> str:
+def read_labels(labels: Mapping[str, str]) -> str:
     """Karpenter and EKS Auto Mode set on-demand, spot or reserved; managed node groups set ON_DEMAND,
     SPOT or CAPACITY_BLOCK. Slipway's own label comes first. A node with none counts as on-demand.
     """

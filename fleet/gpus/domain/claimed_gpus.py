@@ -24,7 +24,7 @@ class ClaimedDevice:
     since: str = ""
 
 
-def label_of(resource: str, units: int) -> str:
+def format_label(resource: str, units: int) -> str:
     """Return the label of claimed GPUs, such as "nvidia.com_mig-1g.10gb.2": values of labels have no slash."""
     return f"{resource.replace('/', '_')}.{units}"
 
@@ -41,7 +41,9 @@ def devices_from_json(rows: Iterable[Mapping[str, Any]]) -> list[ClaimedDevice]:
     return [ClaimedDevice(**row) for row in rows]
 
 
-def joined(before: Sequence[ClaimedDevice], known: Sequence[ClaimedDevice]) -> list[ClaimedDevice]:
+def merge_claims(
+    before: Sequence[ClaimedDevice], known: Sequence[ClaimedDevice]
+) -> list[ClaimedDevice]:
     """Keep a pod's claimed devices until the pod is gone: its claims are deleted first."""
     keys = {(one.pool, one.device) for one in before}
     return [*before, *(one for one in known if (one.pool, one.device) not in keys)]

@@ -114,7 +114,7 @@ class _OfGpu:
     is_tainted: bool = False
 
 
-def tainted_gpus(offered: Devices, taints: Taints, gpus: NodeGpus) -> list[TaintedGpu]:
+def list_tainted_gpus(offered: Devices, taints: Taints, gpus: NodeGpus) -> list[TaintedGpu]:
     by_gpu: dict[str, _OfGpu] = defaultdict(_OfGpu)
     for device in offered.all:
         own = tuple(taints.get(device.key, ()))
@@ -128,7 +128,7 @@ def tainted_gpus(offered: Devices, taints: Taints, gpus: NodeGpus) -> list[Taint
 def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
     """Return all GPUs of a node whose driver offers nothing now."""
     gone = DeviceTaint("", "", "")
-    all_of = tainted_gpus(offered, {device.key: [gone] for device in offered.all}, gpus)
+    all_of = list_tainted_gpus(offered, {device.key: [gone] for device in offered.all}, gpus)
     return [
         TaintedGpu(
             one.gpu, tuple(replace(part, taints=()) for part in one.parts), is_withdrawn=True
@@ -137,7 +137,7 @@ def withdrawn_gpus(offered: Devices, gpus: NodeGpus) -> list[TaintedGpu]:
     ]
 
 
-def blocked(
+def list_blocked(
     tainted: Iterable[TaintedGpu], held: Collection[tuple[str, str]], *, at_most: int
 ) -> list[Blocked]:
     """Return the blocked GPUs, at most `at_most`: those of the node that a device plugin does not offer, whatever
@@ -169,6 +169,6 @@ def rules_from_json(stored: Iterable[Mapping[str, Any]]) -> list[TaintRule]:
     return [TaintRule(**{**row, "taint": DeviceTaint(**row["taint"])}) for row in stored]
 
 
-def taints_of(tainted: Iterable[TaintedGpu]) -> dict[tuple[str, str], tuple[DeviceTaint, ...]]:
+def map_taints(tainted: Iterable[TaintedGpu]) -> dict[tuple[str, str], tuple[DeviceTaint, ...]]:
     """Return the taints by pool and name of the device."""
     return {(p.pool, p.device): p.taints for one in tainted for p in one.parts if p.taints}

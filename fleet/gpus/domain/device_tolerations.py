@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fleet.gpus.domain import tolerations as rules
-from fleet.gpus.domain.device_taints import TaintedGpu, taints_of
+from fleet.gpus.domain.device_taints import TaintedGpu, map_taints
 from fleet.gpus.domain.devices import Devices
 from fleet.gpus.domain.tolerations import Toleration
 
 
-def tolerated(
+def apply_tolerations(
     offered: Devices, tainted: Iterable[TaintedGpu], tolerations: Sequence[Toleration]
 ) -> Devices:
     """Return the devices as a claim with these tolerations sees them. A device that the driver withdrew has no
@@ -19,8 +19,8 @@ def tolerated(
     """
     free = {
         key
-        for key, taints in taints_of(tainted).items()
-        if not rules.untolerated(taints, tolerations)
+        for key, taints in map_taints(tainted).items()
+        if not rules.list_untolerated(taints, tolerations)
     }
     return replace(
         offered,

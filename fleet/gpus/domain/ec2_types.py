@@ -51,7 +51,7 @@ _BY_FAMILY: Final[Mapping[str, _Gpus]] = {
 }
 
 
-def labels_of(instance_type: str) -> dict[str, str]:
+def derive_labels(instance_type: str) -> dict[str, str]:
     """Return the labels that a node of the type gets, as far as they follow from its name."""
     labels = {INSTANCE_TYPE: instance_type}
     match = _TYPE.fullmatch(instance_type)

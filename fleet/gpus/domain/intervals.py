@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class LeaseInterval:
     """An interval of time. `end` None means open-ended."""
 
     start: datetime

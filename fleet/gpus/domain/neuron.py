@@ -53,7 +53,7 @@ _FAMILIES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
+class NeuronDevices:
     """The Neuron devices of a node. Memory is of each, 0 where the product is not known."""
 
     count: int
@@ -77,7 +77,7 @@ def product_of_type(instance_type: str) -> Product | None:
     return PRODUCTS.get(_FAMILIES.get(instance_type.partition(".")[0], ""))
 
 
-def devices_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Devices | None:
+def read_devices(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> NeuronDevices | None:
     """Return the node's Neuron devices from its labels and allocatable resources. None if it has none."""
     name = next((labels[key] for key in _NAME_LABELS if labels.get(key)), "").lower()
     offered = {key: _number(allocatable.get(key)) for key in RESOURCES}
@@ -88,7 +88,7 @@ def devices_of(labels: Mapping[str, str], allocatable: Mapping[str, str]) -> Dev
     cores_each = offered[CORE] // devices if devices and offered[CORE] else 0
     cores_each = cores_each or (product.cores if product else 1)
     labelled = next((_number(labels[key]) for key in _COUNT_LABELS if labels.get(key)), 0)
-    return Devices(
+    return NeuronDevices(
         count=labelled or devices or -(-offered[CORE] // cores_each),
         memory_mib=product.memory_mib if product else 0,
         title=product.title if product else "Neuron",

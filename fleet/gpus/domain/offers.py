@@ -66,14 +66,14 @@ class GpuShare:
         )
 
 
-def requested_by(shares: Iterable[GpuShare], *, is_claimed: bool) -> list[GpuShare]:
+def filter_shares(shares: Iterable[GpuShare], *, is_claimed: bool) -> list[GpuShare]:
     """Keep the shares of device plugins, or those that are claimed. A node pool does not say which driver its nodes
     have: what it starts is among both.
     """
     return [s for s in shares if s.is_claimed is is_claimed or (is_claimed and not s.nodes)]
 
 
-def of_gpus(shares: Iterable[GpuShare]) -> list[GpuShare]:
+def drop_neuron(shares: Iterable[GpuShare]) -> list[GpuShare]:
     """Drop Neuron devices, for what needs CUDA."""
     return [share for share in shares if share.gpu_resource != neuron.DEVICE]
 

@@ -85,18 +85,18 @@ def whole_resource(product: str) -> str:
     return neuron.DEVICE if neuron.is_product(product) else WHOLE
 
 
-def title_of(product: str) -> str:
+def format_product(product: str) -> str:
     """Format a name of the price catalogue as pages write it: L4, Inferentia2."""
     return neuron.title_of(product) if neuron.is_product(product) else product.upper()
 
 
-def count_of(units: int, resource: str) -> str:
+def format_count(units: int, resource: str) -> str:
     """Format an amount of a resource: "1 GPU", "2 Neuron devices" or "7 nvidia.com/mig-1g.10gb", for example."""
     name = {WHOLE: "GPU", neuron.DEVICE: "Neuron device", neuron.CORE: "NeuronCore"}.get(resource)
     return f"{units} {resource}" if name is None else f"{units} {name}{'' if units == 1 else 's'}"
 
 
-def kinds_of(resources: Iterable[str]) -> str:
+def name_plural(resources: Iterable[str]) -> str:
     """Return what a number of these resources counts, in the plural: "GPUs", "Neuron devices" or "GPUs and Neuron
     devices".
     """
@@ -114,11 +114,11 @@ class HasGpus(Protocol):
     claimable: Any
 
 
-def of_node(node: HasGpus) -> NodeGpus:
-    return gpus_of(node.labels, node.allocatable, devices.from_json(node.claimable))
+def read_node(node: HasGpus) -> NodeGpus:
+    return read_gpus(node.labels, node.allocatable, devices.from_json(node.claimable))
 
 
-def gpus_of(
+def read_gpus(
     labels: Mapping[str, str],
     allocatable: Mapping[str, str],
     claimable: devices.Devices = devices.NONE,
@@ -139,10 +139,10 @@ def gpus_of(
 
 def device_ppm(device: devices.Device, gpus: NodeGpus) -> int:
     """Return the GPU share of a claimed device."""
-    return share_ppm(devices.resource_of(device), 1, undivided(gpus))
+    return share_ppm(devices.resource_of(device), 1, ignore_division(gpus))
 
 
-def undivided(gpus: NodeGpus) -> NodeGpus:
+def ignore_division(gpus: NodeGpus) -> NodeGpus:
     """A driver's devices are not divided by the device plugin."""
     return replace(
         gpus, replicas=1, single_profile="", slice_memory_mib=0, slice_replicas=(), is_mps=False
@@ -169,7 +169,7 @@ def _labelled(
     label_items: tuple[tuple[str, str], ...], allocatable_items: tuple[tuple[str, str], ...]
 ) -> NodeGpus:
     labels, allocatable = dict(label_items), dict(allocatable_items)
-    if of_neuron := neuron.devices_of(labels, allocatable):
+    if of_neuron := neuron.read_devices(labels, allocatable):
         return NodeGpus(
             count=of_neuron.count,
             memory_mib=of_neuron.memory_mib,

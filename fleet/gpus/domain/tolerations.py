@@ -12,7 +12,7 @@ from fleet.gpus.domain import capacity_types, neuron, shares
 EFFECTS: Final = ("NoSchedule", "NoExecute")
 
 
-class Taint(Protocol):
+class TaintLike(Protocol):
     @property
     def key(self) -> str: ...
 
@@ -23,7 +23,7 @@ class Taint(Protocol):
     def effect(self) -> str: ...
 
 
-_T = TypeVar("_T", bound=Taint)
+_T = TypeVar("_T", bound=TaintLike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Toleration:
     value: str | None = None
 
     @classmethod
-    def of(cls, manifest: Mapping[str, str]) -> Self:
+    def from_manifest(cls, manifest: Mapping[str, str]) -> Self:
         """Read a toleration from the manifest of a pod or a ResourceClaim."""
         return cls(manifest["key"], manifest["effect"], manifest.get("value"))
 
@@ -49,7 +49,7 @@ class Toleration:
             "effect": self.effect,
         }
 
-    def tolerates(self, taint: Taint) -> bool:
+    def tolerates(self, taint: TaintLike) -> bool:
         return (self.key, self.effect) == (taint.key, taint.effect) and self.value in (
             None,
             taint.value,
@@ -60,7 +60,7 @@ GPU: Final = Toleration(shares.WHOLE, "NoSchedule")
 _NEURON: Final = Toleration(neuron.DEVICE, "NoSchedule")
 
 
-def of_pods(
+def list_pod_tolerations(
     gpu_resource: str,
     capacity: str,
     spot_labels: Iterable[tuple[str, str]] = capacity_types.EVERY_SPOT_LABEL,
@@ -68,21 +68,21 @@ def of_pods(
     """Return the tolerations of every pod that requests GPUs on nodes of this capacity type. A pod that may run on
     any tolerates no taint of spot nodes. `spot_labels` are those of the cluster's provisioner.
     """
-    of_nodes = of_spot(spot_labels) if capacity == capacity_types.SPOT else ()
-    return (of_accelerator(gpu_resource), *of_nodes)
+    of_nodes = tolerate_spot(spot_labels) if capacity == capacity_types.SPOT else ()
+    return (tolerate_accelerator(gpu_resource), *of_nodes)
 
 
-def of_accelerator(gpu_resource: str) -> Toleration:
+def tolerate_accelerator(gpu_resource: str) -> Toleration:
     """Return the toleration of every pod that requests GPUs, for nodes that are kept for such pods."""
     return _NEURON if gpu_resource == neuron.DEVICE else GPU
 
 
-def of_spot(spot_labels: Iterable[tuple[str, str]]) -> tuple[Toleration, ...]:
+def tolerate_spot(spot_labels: Iterable[tuple[str, str]]) -> tuple[Toleration, ...]:
     """Return the tolerations of pods that run on spot nodes. Taints of these have the names and values of labels."""
     return tuple(Toleration(key, "NoSchedule", value) for key, value in spot_labels)
 
 
-def untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:
+def list_untolerated(taints: Iterable[_T], tolerations: Sequence[Toleration]) -> tuple[_T, ...]:
     """Return the taints that keep a pod with these tolerations away."""
     return tuple(
         taint

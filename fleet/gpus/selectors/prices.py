@@ -50,7 +50,7 @@ class Price:
     def usd_per_gpu_hour_amount(self) -> Decimal:
         return (self.usd_per_hour_amount / max(self.gpu_count, 1)).quantize(MICRO)
 
-    def of_gpus(self, count: int) -> Price:
+    def scale_to_gpus(self, count: int) -> Price:
         """Return the price of a node with `count` GPUs. Only own hardware is priced by GPU."""
         if self.capacity_type != capacity_types.OWN or self.gpu_count in (0, count):
             return self
@@ -84,16 +84,16 @@ class PriceBook:
             iter(known), None
         )
 
-    def of_node(self, node: Node, day: date, *, capacity_type: str = "") -> Price | None:
+    def find_node_price(self, node: Node, day: date, *, capacity_type: str = "") -> Price | None:
         price = self.on(key_of(node, capacity_type), day)
-        return price.of_gpus(node.gpu_count) if price and node.gpu_count else price
+        return price.scale_to_gpus(node.gpu_count) if price and node.gpu_count else price
 
 
 def price_of(*, instance_type: str, region: str, capacity_type: str, on: date) -> Price | None:
     return book([instance_type]).on(PriceKey(instance_type, region, capacity_type), on)
 
 
-def facts_of(instance_type: str) -> Price | None:
+def find_hardware(instance_type: str) -> Price | None:
     """Return the newest row of the type in any region, for its hardware. None for an unknown type."""
     row = InstancePrice.objects.filter(instance_type=instance_type).order_by("-valid_from").first()
     return _price(row) if row else None
@@ -111,7 +111,7 @@ def list_prices(*, on: date) -> list[Price]:
     return sorted(prices, key=lambda price: (price.region, price.gpu_name, price.vcpu))
 
 
-def history_of(instance_type: str) -> list[Price]:
+def list_history(instance_type: str) -> list[Price]:
     """Return every price that the type ever had, the newest first."""
     return [_price(row) for row in _rows_of(instance_type).order_by("-valid_from", "region", "-pk")]
 

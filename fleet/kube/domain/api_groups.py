@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def preferred_first(group: Mapping[str, Any]) -> list[str]:
+def sort_versions(group: Mapping[str, Any]) -> list[str]:
     """Return the served versions of a group, the preferred one first."""
     preferred = (group.get("preferredVersion") or {}).get("version")
     versions = [str(item["version"]) for item in group.get("versions") or []]

@@ -9,7 +9,7 @@ from fleet.kube.domain.errors import Throttled
 _BUDGET: Final = "DisruptionBudget"
 
 
-def of_pod(namespace: str, pod: str, *, uid: str) -> dict[str, Any]:
+def render_eviction(namespace: str, pod: str, *, uid: str) -> dict[str, Any]:
     """Return the Eviction of exactly this pod, never of a newer one with its name."""
     return {
         "apiVersion": "policy/v1",

@@ -62,7 +62,7 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(expression.matches(labels) for expression in self.expressions)
 
-    def needed_labels(self) -> dict[str, str] | None:
+    def find_fewest_labels(self) -> dict[str, str] | None:
         """Return the fewest labels that the selector matches. None if none can be found."""
         labels: dict[str, str] = {}
         for expression in self.expressions:

@@ -15,7 +15,7 @@ from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import POD, Manifest, ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
 from fleet.kube.gateways.kube_client import WATCH_SECONDS, Json, Listing, WatchEvent
-from fleet.kube.gateways.status_errors import error_of
+from fleet.kube.gateways.status_errors import build_error
 from fleet.kube.gateways.transport import Transport
 
 FIELD_MANAGER = "slipway"
@@ -93,7 +93,7 @@ class HttpKubeClient:
 
     def evict(self, namespace: str, pod: str, *, uid: str) -> None:
         """Raises Throttled while a disruption budget refuses, ObjectConflict when a newer pod has the name."""
-        body = eviction.of_pod(namespace, pod, uid=uid)
+        body = eviction.render_eviction(namespace, pod, uid=uid)
         self._transport.json("POST", f"{POD.path(namespace, pod)}/eviction", body=body)
 
     def merge_patch(
@@ -171,7 +171,7 @@ class HttpKubeClient:
         """Map each API group to its served versions, the preferred one first."""
         listed = self._transport.json("GET", "/apis")
         return {
-            group["name"]: api_groups.preferred_first(group) for group in listed.get("groups") or []
+            group["name"]: api_groups.sort_versions(group) for group in listed.get("groups") or []
         }
 
     def resources(self, api_version: str) -> frozenset[str]:
@@ -219,7 +219,7 @@ class HttpKubeClient:
         except (ValueError, KeyError) as error:
             raise WatchExpired(f"the watch of {kind.plural} sent a broken line") from error
         if type_ == "ERROR":
-            raise error_of(int(body.get("code") or 500), json.dumps(body).encode())
+            raise build_error(int(body.get("code") or 500), json.dumps(body).encode())
         version = str((body.get("metadata") or {}).get("resourceVersion", ""))
         return WatchEvent(type_, self._typed(kind, body), version)
 

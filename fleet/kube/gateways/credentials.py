@@ -31,7 +31,7 @@ class Access:
     renew: Callable[[str], bool]
 
 
-def access_of(connection: Connection) -> Access:
+def read_access(connection: Connection) -> Access:
     """Raises Refused with the fix when the credentials cannot be read."""
     if connection.kind == "eks":
         access = _eks(connection)

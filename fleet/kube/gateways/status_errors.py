@@ -26,7 +26,7 @@ _SCHEMA_REFUSAL = re.compile(
 _FAULT = re.compile(r"^\s*\.(?P<field>\S+): (?P<message>.+)$", re.MULTILINE)
 
 
-def error_of(status: int, content: bytes, retry_after: str | None = None) -> errors.ClusterError:
+def build_error(status: int, content: bytes, retry_after: str | None = None) -> errors.ClusterError:
     """Map a response to our errors, keeping the server's message and field causes."""
     message, causes, delay = _read_status(content)
     text = message or f"the cluster answered {status}"

@@ -18,8 +18,8 @@ from fleet.kube.domain.connection import Connection
 from fleet.kube.domain.pod_proxy import MOST_ANSWER_BYTES, PodRequest, PodResponse
 from fleet.kube.domain.warnings import parse_warnings
 from fleet.kube.gateways.connection_probe import ProbeStep, probe_connection
-from fleet.kube.gateways.credentials import access_of
-from fleet.kube.gateways.status_errors import error_of, is_status
+from fleet.kube.gateways.credentials import read_access
+from fleet.kube.gateways.status_errors import build_error, is_status
 from portal.core import counters, network_failures
 
 Query = Sequence[tuple[str, str]]
@@ -40,7 +40,7 @@ _WHOLE_PAGE: Final = 4
 class Transport:
     def __init__(self, connection: Connection) -> None:
         self.name = connection.name
-        access = access_of(connection)
+        access = read_access(connection)
         self._configuration, self._renew = access.configuration, access.renew
         self._pool: urllib3.PoolManager = ApiClient(self._configuration).rest_client.pool_manager
 
@@ -79,7 +79,7 @@ class Transport:
         )
         if response.status >= 300:
             after = response.headers.get("Retry-After")
-            raise self._counted(error_of(response.status, content, after), path)
+            raise self._counted(build_error(response.status, content, after), path)
         if on_warning is not None:
             for text in parse_warnings(response.headers.getlist("Warning")):
                 on_warning(text)
@@ -124,7 +124,7 @@ class Transport:
             response.close()
             response.release_conn()
         if response.status >= 300 and is_status(content):
-            raise error_of(response.status, content, response.headers.get("Retry-After"))
+            raise build_error(response.status, content, response.headers.get("Retry-After"))
         is_cut = len(content) > MOST_ANSWER_BYTES
         return PodResponse(response.status, content[:MOST_ANSWER_BYTES], is_cut)
 
@@ -184,7 +184,7 @@ class Transport:
             if response.status >= 300:
                 content = response.read(decode_content=True)
                 after = response.headers.get("Retry-After")
-                raise self._counted(error_of(response.status, content, after), path)
+                raise self._counted(build_error(response.status, content, after), path)
             yield from _split_lines(response)
         except ReadTimeoutError as error:
             # A stream that stalled without an error most likely lost the idle connections too.

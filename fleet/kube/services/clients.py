@@ -21,7 +21,7 @@ factory: Callable[[Connection], KubeClient] = HttpKubeClient
 _CONNECTION: Final = ("name", "kind", "kubeconfig_path", "eks_name", "region", "role_arn")
 
 
-def connection_of(cluster: Cluster) -> Connection:
+def build_connection(cluster: Cluster) -> Connection:
     return Connection(
         name=cluster.name,
         kind=cluster.kind,
@@ -57,7 +57,7 @@ def client_for(cluster_id: int) -> KubeClient:
     cluster = Cluster.objects.only(*_CONNECTION).filter(pk=cluster_id).first()
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
-    return connect(connection_of(cluster))
+    return connect(build_connection(cluster))
 
 
 def forget() -> None:

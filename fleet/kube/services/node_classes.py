@@ -41,7 +41,7 @@ def create(
     return Writer(cluster_id).apply(manifest, dry_run=dry_run)
 
 
-def pools_of(*, cluster_id: int, name: str) -> list[str]:
+def list_pools(*, cluster_id: int, name: str) -> list[str]:
     """Return the NodePools that start nodes of the class, by name."""
     pools = clients.client_for(cluster_id).list_all(NODE_POOL).items
     return sorted(str(item["metadata"]["name"]) for item in pools if _class_of(item) == name)

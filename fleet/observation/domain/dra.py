@@ -86,7 +86,7 @@ def resource_slice(item: Json) -> ObservedSlice | None:
         taints=tuple(
             (device["name"], taint)
             for device in spec.get("devices") or ()
-            for taint in taint_rules.taints_of(device)
+            for taint in taint_rules.read_taints(device)
         ),
     )
 
@@ -118,7 +118,9 @@ def claim(item: Json) -> ObservedClaim | None:
     )
 
 
-def of_node(slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()) -> DevicesOfNode:
+def collect_node_devices(
+    slices: Iterable[ObservedSlice], rules: Sequence[TaintRule] = ()
+) -> DevicesOfNode:
     """Return the devices of a node from all its slices, of each pool those of the highest generation."""
     by_pool: dict[str, list[ObservedSlice]] = defaultdict(list)
     for one in slices:
@@ -164,7 +166,7 @@ def _device(pool: str, item: Json) -> Device:
         product=str(attributes.get("productName", "")),
         memory_mib=_memory_of(item.get("capacity")) or 0,
         profile=str(attributes.get("profile", "")),
-        is_healthy=not taint_rules.taints_of(item),
+        is_healthy=not taint_rules.read_taints(item),
         consumes=consumes,
     )
 

@@ -43,7 +43,7 @@ class Taint(NamedTuple):
         return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
 
 
-def conditions_of(status: Mapping[str, Any]) -> list[dict[str, str]]:
+def extract_conditions(status: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the conditions as they are stored, without the heartbeat, which would change the row every few minutes."""
     return [
         {
@@ -57,7 +57,7 @@ def conditions_of(status: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def taints_of(spec: Mapping[str, Any]) -> list[dict[str, str]]:
+def extract_taints(spec: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {name: str(taint.get(name) or "") for name in ("key", "value", "effect")}
         for taint in spec.get("taints") or []

@@ -87,7 +87,7 @@ _XID: Final = re.compile(r"xid(?: *\(PCI:[^)]*\))?\D{0,20}?(\d{1,4})(?!\d)", re.
 _EXPORTER: Final = "dcgm-exporter"
 
 
-def notices_of(
+def list_notices(
     taints: Sequence[Taint], conditions: Sequence[Condition], errors: Sequence[GpuError] = ()
 ) -> tuple[Notice, ...]:
     """Return the notices: GPU faults, reclaims, then removals, each title once. What a condition says comes before

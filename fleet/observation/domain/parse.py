@@ -85,13 +85,13 @@ def node(item: Json) -> ObservedNode:
         resource_version=resource_version(item),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         instance_type=labels.get("node.kubernetes.io/instance-type", ""),
-        capacity_type=capacity_types.of_labels(labels),
+        capacity_type=capacity_types.read_labels(labels),
         region=labels.get("topology.kubernetes.io/region", ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
         allocatable=allocatable,
         labels=labels,
-        conditions=node_health.conditions_of(status),
-        taints=node_health.taints_of(item.get("spec") or {}),
+        conditions=node_health.extract_conditions(status),
+        taints=node_health.extract_taints(item.get("spec") or {}),
         is_ready=ready.get("status") == "True",
         is_schedulable=not (item.get("spec") or {}).get("unschedulable", False),
         is_simulated=labels.get("slipway.dev/simulated") == "true",
@@ -131,7 +131,7 @@ def pod(item: Json) -> ObservedPod:
         created_at=created_at,
         scheduled_at=scheduled_at,
         ready_at=ready_at,
-        start_seconds=pod_start.seconds_of(
+        start_seconds=pod_start.measure_steps(
             status, created_at=created_at, scheduled_at=scheduled_at, ready_at=ready_at
         )
         # How long it waited in a queue is no time of a start, and its status does not say.
@@ -139,7 +139,7 @@ def pod(item: Json) -> ObservedPod:
         else {},
         is_finished=is_finished,
         ended_at=_ended_at(status) if is_finished or metadata.get("deletionTimestamp") else None,
-        instance_types=pod_nodes.instance_types_of(spec),
+        instance_types=pod_nodes.list_instance_types(spec),
     )
 
 

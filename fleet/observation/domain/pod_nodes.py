@@ -9,7 +9,7 @@ _LABEL: Final = "node.kubernetes.io/instance-type"
 Json = Mapping[str, Any]
 
 
-def instance_types_of(spec: Json) -> list[str]:
+def list_instance_types(spec: Json) -> list[str]:
     """Return the instance types that a pod requires, in the order in which it names them. Empty if it takes any."""
     if selected := (spec.get("nodeSelector") or {}).get(_LABEL):
         return [str(selected)]

@@ -25,7 +25,7 @@ _INIT_STEPS: Final = {"storage-initializer": DOWNLOAD, "digest-check": COMPARE}
 Json = Mapping[str, Any]
 
 
-def seconds_of(
+def measure_steps(
     status: Json,
     *,
     created_at: datetime,

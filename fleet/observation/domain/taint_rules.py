@@ -14,7 +14,7 @@ Json = Mapping[str, Any]
 _KINDS: Final = {"gpu.nvidia.com": devices.GPU, "mig.nvidia.com": devices.MIG}
 
 
-def taints_of(item: Json) -> list[DeviceTaint]:
+def read_taints(item: Json) -> list[DeviceTaint]:
     """Read the taints of a device in a slice."""
     return [taint for row in item.get("taints") or () if (taint := _taint(row))]
 

@@ -30,7 +30,7 @@ class PodInfo:
     ready_at: datetime | None
 
 
-def pods_of(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
+def list_pods(*, cluster_id: int, namespace: str, name: str) -> list[PodInfo]:
     """Return the pods that exist now, newest first. `name` is the workload's."""
     rows = Pod.objects.filter(
         cluster_id=cluster_id,

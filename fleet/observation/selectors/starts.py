@@ -23,7 +23,7 @@ class Start:
     seconds: Mapping[str, int]
 
 
-def starts_of(workloads: Collection[tuple[int, str, str]]) -> list[Start]:
+def list_starts(workloads: Collection[tuple[int, str, str]]) -> list[Start]:
     """Return the starts, newest first, including pods that are gone, without pods that were restarted before."""
     rows = (
         Pod.objects.filter(

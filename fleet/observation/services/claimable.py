@@ -49,7 +49,7 @@ def delete_missing(cluster: Cluster, version: int, observed: Iterable[ObservedSl
     return _delete(rows.exclude(uid__in=[one.uid for one in observed]))
 
 
-def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNode]:
+def read_node_devices(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNode]:
     """Return what each of these nodes offers by claim, by node name. Nodes without slices are left out."""
     if not names:
         return {}
@@ -57,19 +57,19 @@ def of_nodes(cluster: Cluster, names: Collection[str]) -> dict[str, DevicesOfNod
     for row in DeviceSlice.objects.filter(cluster=cluster, node_name__in=names):
         by_name[row.node_name].append(_stored(row))
     rules = device_taints.rules_from_json(cluster.device_taint_rules)
-    return {name: dra.of_node(slices, rules) for name, slices in by_name.items()}
+    return {name: dra.collect_node_devices(slices, rules) for name, slices in by_name.items()}
 
 
 def fill(node: Node, offered: DevicesOfNode | None) -> None:
     """Set what it offers by claim, and what taints take of it. None: nothing now."""
     if offered is None:
         before = devices.from_json(node.claimable).withdrawn()
-        gpus = shares.gpus_of(node.labels, node.allocatable, before)
+        gpus = shares.read_gpus(node.labels, node.allocatable, before)
         node.claimable = before.to_json()
         node.tainted_gpus = device_taints.to_json(device_taints.withdrawn_gpus(before, gpus))
         return
-    gpus = shares.gpus_of(node.labels, node.allocatable, offered.devices)
-    tainted = device_taints.tainted_gpus(offered.devices, offered.taints, gpus)
+    gpus = shares.read_gpus(node.labels, node.allocatable, offered.devices)
+    tainted = device_taints.list_tainted_gpus(offered.devices, offered.taints, gpus)
     node.claimable = offered.devices.to_json()
     node.tainted_gpus = device_taints.to_json(tainted)
 
@@ -88,13 +88,13 @@ def write_rules(cluster: Cluster, rules: Sequence[TaintRule]) -> bool:
 
 def update_nodes(cluster: Cluster, names: Collection[str]) -> None:
     """Write what these nodes offer now, and what follows from it."""
-    offered = of_nodes(cluster, names)
+    offered = read_node_devices(cluster, names)
     nodes = list(Node.objects.filter(cluster=cluster, gone_at=None, name__in=names))
     for node in nodes:
         # Without a label of an instance type, the product stands for it.
         is_named_after_product = node.instance_type == node.gpu_product[:40]
         fill(node, offered.get(node.name))
-        gpus = shares.of_node(node)
+        gpus = shares.read_node(node)
         node.gpu_count, node.gpu_memory_mib = gpus.count, gpus.memory_mib
         node.gpu_product = gpus.product
         if is_named_after_product:

@@ -60,7 +60,9 @@ def holders(cluster: Cluster) -> set[str]:
     return set(rows.values_list("pod_uid", flat=True))
 
 
-def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[ClaimedDevice]]:
+def read_claimed_devices(
+    cluster: Cluster, pod_uids: Collection[str]
+) -> dict[str, list[ClaimedDevice]]:
     """Return the devices that pods hold by claim, by pod UID. Pods without a known device are left out."""
     if not pod_uids:
         return {}
@@ -79,7 +81,7 @@ def held_by_pods(cluster: Cluster, pod_uids: Collection[str]) -> dict[str, list[
 
 
 def _held(part: Allocated, device: Device, node: Node, since: datetime | None) -> ClaimedDevice:
-    ppm = shares.device_ppm(device, shares.of_node(node))
+    ppm = shares.device_ppm(device, shares.read_node(node))
     if part.memory_mib is not None and device.memory_mib:
         ppm = min(ppm, ppm * part.memory_mib // device.memory_mib)
     return ClaimedDevice(

@@ -14,7 +14,7 @@ def sync(*, cluster_id: int, pod_ids: Collection[int], at: datetime) -> None:
     pods = Pod.objects.filter(
         pk__in=pod_ids, gpu_units__gt=0, node__isnull=False, scheduled_at__isnull=False
     ).select_related("node", "workload__team")
-    desired = {pod.uid: lease_of(pod, at) for pod in pods}
+    desired = {pod.uid: build_lease(pod, at) for pod in pods}
     known = {
         lease.pod_uid: lease
         for lease in GpuLease.objects.filter(cluster_id=cluster_id, pod_uid__in=desired)
@@ -43,12 +43,12 @@ def end_on_gone_nodes(*, cluster_id: int, node_ids: Collection[int], at: datetim
         sync(cluster_id=cluster_id, pod_ids=list(pods), at=at)
 
 
-def lease_of(pod: Pod, at: datetime) -> GpuLease:
+def build_lease(pod: Pod, at: datetime) -> GpuLease:
     """Return the lease of a scheduled pod. It ends when the containers ended or the pod was removed."""
     if pod.node is None or pod.scheduled_at is None:
         raise ValueError(f"pod {pod} is not scheduled, so it has no GPU")
     ended = pod.ended_at or pod.gone_at
-    gpus, held = shares.of_node(pod.node), claimed_gpus.devices_from_json(pod.devices)
+    gpus, held = shares.read_node(pod.node), claimed_gpus.devices_from_json(pod.devices)
     of_plugin = claimed_gpus.units_of_plugin(pod.gpu_resource, pod.gpu_units, held)
     began_at = claimed_gpus.began_at(pod.scheduled_at, held, of_plugin)
     return GpuLease(

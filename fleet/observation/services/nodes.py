@@ -35,7 +35,7 @@ def write(cluster: Cluster, observed: Sequence[ObservedNode], *, at: datetime) -
     rows = {row.uid: row for row in Node.objects.filter(cluster=cluster, uid__in=_uids(observed))}
     newest = {node.uid: node for node in sorted(observed, key=lambda node: node.resource_version)}
     unknown = [node for node in newest.values() if node.uid not in rows]
-    offered = claimable.of_nodes(cluster, [node.name for node in unknown])
+    offered = claimable.read_node_devices(cluster, [node.name for node in unknown])
     new = [_row(cluster, node, offered.get(node.name), at) for node in unknown]
     changed = []
     for row in rows.values():
@@ -94,7 +94,7 @@ def _row(cluster: Cluster, node: ObservedNode, offered: DevicesOfNode | None, at
 
 def _values(node: ObservedNode, row: Node) -> dict[str, object]:
     """Return the column values of a node. What it offers by claim comes from its row."""
-    gpus = shares.gpus_of(node.labels, node.allocatable, devices.from_json(row.claimable))
+    gpus = shares.read_gpus(node.labels, node.allocatable, devices.from_json(row.claimable))
     return {
         "name": node.name,
         "instance_type": instance_types.name_of(node.labels, gpus.product),

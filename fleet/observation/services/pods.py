@@ -53,7 +53,9 @@ def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) ->
     newest = {pod.uid: pod for pod in sorted(kept, key=lambda pod: pod.resource_version)}
     rows = {row.uid: row for row in Pod.objects.filter(cluster=cluster, uid__in=newest)}
     workloads, nodes = _workloads(cluster, kept), _nodes(cluster, kept)
-    claimed = claims.held_by_pods(cluster, [pod.uid for pod in newest.values() if pod.has_claims])
+    claimed = claims.read_claimed_devices(
+        cluster, [pod.uid for pod in newest.values() if pod.has_claims]
+    )
     new, changed = [], []
     for uid, pod in newest.items():
         row = rows.get(uid)
@@ -75,11 +77,11 @@ def write(cluster: Cluster, observed: Sequence[ObservedPod], *, at: datetime) ->
 
 def assign_claimed_devices(cluster: Cluster, pod_uids: Collection[str]) -> set[int]:
     """Give pods the devices of their claims; return the ids of those that hold more than before."""
-    known = claims.held_by_pods(cluster, pod_uids)
+    known = claims.read_claimed_devices(cluster, pod_uids)
     changed = []
     for row in Pod.objects.filter(cluster=cluster, uid__in=known):
         before = claimed_gpus.devices_from_json(row.devices)
-        held = claimed_gpus.joined(before, known[row.uid])
+        held = claimed_gpus.merge_claims(before, known[row.uid])
         if held != before:
             row.devices = [asdict(one) for one in held]
             requested = (row.gpu_resource, row.plugin_units)
@@ -127,7 +129,7 @@ def end_missing(
     return end(cluster, gone)
 
 
-def labels_of(pod_ids: Collection[int]) -> list[dict[str, str]]:
+def read_labels(pod_ids: Collection[int]) -> list[dict[str, str]]:
     if not pod_ids:
         return []
     return list(Pod.objects.filter(pk__in=pod_ids).values_list("labels", flat=True))
@@ -203,7 +205,7 @@ def _values(
 
 def _gpus(pod: ObservedPod, row: Pod | None, known: Sequence[ClaimedDevice]) -> dict[str, object]:
     before = claimed_gpus.devices_from_json(row.devices) if row else []
-    held = claimed_gpus.joined(before, known)
+    held = claimed_gpus.merge_claims(before, known)
     resource, units = claimed_gpus.with_devices(
         (pod.gpu_resource, pod.plugin_units), (pod.gpu_resource, pod.gpu_units), held
     )

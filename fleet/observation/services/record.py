@@ -67,7 +67,7 @@ def record(*, cluster_id: int, changes: ObservedChanges, at: datetime) -> None:
         changed |= observation_pods.end(cluster, {pod.uid: pod.ended_at or at for pod in gone_pods})
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
         gpu_leases.end_on_gone_nodes(cluster_id=cluster_id, node_ids=ended, at=at)
-    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+    subscribers.notify(cluster_id, observation_pods.read_labels(changed))
 
 
 def replace_all(
@@ -101,7 +101,7 @@ def replace_all(
             Cluster.objects.filter(pk=cluster_id).update(
                 last_seen_at=max(at, last_listing_at), is_reachable=True, last_error=""
             )
-    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+    subscribers.notify(cluster_id, observation_pods.read_labels(changed))
 
 
 def record_devices(*, cluster_id: int, changes: DeviceChanges, at: datetime) -> None:
@@ -118,7 +118,7 @@ def record_devices(*, cluster_id: int, changes: DeviceChanges, at: datetime) -> 
             holders |= observation_claims.holders(cluster)
         changed = observation_pods.assign_claimed_devices(cluster, holders)
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
-    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+    subscribers.notify(cluster_id, observation_pods.read_labels(changed))
 
 
 def replace_devices(
@@ -143,7 +143,7 @@ def replace_devices(
         gpu_leases.sync(cluster_id=cluster_id, pod_ids=changed, at=at)
         if slices and claims:
             Cluster.objects.filter(pk=cluster_id).update(devices_read_at=at)
-    subscribers.notify(cluster_id, observation_pods.labels_of(changed))
+    subscribers.notify(cluster_id, observation_pods.read_labels(changed))
 
 
 def record_taint_rules(*, cluster_id: int, rules: Sequence[Manifest]) -> None:

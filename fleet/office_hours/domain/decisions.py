@@ -98,7 +98,7 @@ def _start(
         after = state.open_size if state.open_size is not None else live
         stored = state
     else:
-        after = sizes.closed(live, hours.closed_size)
+        after = sizes.compute_closed_size(live, hours.closed_size)
         stored = replace(state, open_size=live, closed_size=hours.closed_size)
     move = Move(opens, live, after, at)
     return Decision(replace(stored, last_size=live, move=move), is_waiting=True)
@@ -127,9 +127,9 @@ def _close_again(hours: OfficeHours, state: PoolState, live: Size, at: datetime)
     """The size outside office hours was changed while they are closed."""
     own = state.open_size if state.open_size is not None else live
     stored = replace(state, closed_size=hours.closed_size, last_size=live)
-    before = sizes.closed(own, state.closed_size or 0)
+    before = sizes.compute_closed_size(own, state.closed_size or 0)
     if live != before:
         return Decision(stored)
-    after = sizes.closed(own, hours.closed_size)
+    after = sizes.compute_closed_size(own, hours.closed_size)
     move = Move(opens=False, before=live, after=after, started_at=at)
     return Decision(replace(stored, move=move), is_waiting=True)

@@ -36,7 +36,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class OpenInterval:
     """Open from `start` until before `end`, in UTC."""
 
     start: datetime
@@ -82,21 +82,21 @@ class OfficeHours:
                 return item.end
         raise ValueError("it never changes")
 
-    def _around(self, at: datetime) -> list[Interval]:
+    def _around(self, at: datetime) -> list[OpenInterval]:
         """Return the intervals around `at`, from two days before to 15 days after, merged where one ends as the
         next starts.
         """
         zone = ZoneInfo(self.timezone)
         today = at.astimezone(zone).date()
-        merged: list[Interval] = []
+        merged: list[OpenInterval] = []
         for item in self._intervals(zone, today):
             if merged and item.start <= merged[-1].end:
-                merged[-1] = Interval(merged[-1].start, max(merged[-1].end, item.end))
+                merged[-1] = OpenInterval(merged[-1].start, max(merged[-1].end, item.end))
             else:
                 merged.append(item)
         return merged
 
-    def _intervals(self, zone: ZoneInfo, today: date) -> Iterator[Interval]:
+    def _intervals(self, zone: ZoneInfo, today: date) -> Iterator[OpenInterval]:
         for offset in range(-2, 16):
             day = today + timedelta(days=offset)
             window = self.days[day.weekday()]
@@ -106,7 +106,7 @@ class OfficeHours:
             start, end = _instant(zone, day, window.start), _instant(zone, last, window.end)
             # A window inside the hour that a change to summer time leaves out.
             if start < end:
-                yield Interval(start, end)
+                yield OpenInterval(start, end)
 
     def _week(self) -> Iterator[tuple[int, int]]:
         """Yield the windows as minutes of the week. What goes past Sunday is on Monday too."""

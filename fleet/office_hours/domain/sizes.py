@@ -42,7 +42,7 @@ def kind_of_slug(slug: str) -> PoolKind | None:
     return next((kind for kind in PoolKind if kind.slug == slug), None)
 
 
-def of_node_pool(live: Mapping[str, Any]) -> dict[str, Any]:
+def read_node_pool(live: Mapping[str, Any]) -> dict[str, Any]:
     """Return the size of a live NodePool: its replicas, or else its GPU limit."""
     spec = live.get("spec") or {}
     if spec.get(REPLICAS) is not None:
@@ -58,7 +58,7 @@ def patch(size: Size) -> dict[str, Any]:
     return {"spec": {"limits": {WHOLE: size[GPU_LIMIT]}}}
 
 
-def closed(size: Size, closed_size: int) -> dict[str, Any]:
+def compute_closed_size(size: Size, closed_size: int) -> dict[str, Any]:
     """Return the size outside office hours, never more than `size` itself. A node group cannot have a maximum below
     1.
     """

@@ -81,15 +81,15 @@ def _step(row: PoolOfficeHours, lease: Lease) -> datetime | None:
         if not row.is_ending:
             raise
         # There is nothing to give its size back to.
-        _record(row, lease, Decision(state_of(row), event=Event.ENDED), at)
+        _record(row, lease, Decision(build_state(row), event=Event.ENDED), at)
         return None
     if live.is_busy:
         return at + _SOON
     hours = OfficeHours.from_json(row.hours)
-    decision = decide(hours, state_of(row), live.size, at, is_ending=row.is_ending)
+    decision = decide(hours, build_state(row), live.size, at, is_ending=row.is_ending)
     if decision.effect is not None:
         if not leases.is_held(PoolOfficeHours, lease):
-            raise leases.lost(row)
+            raise leases.build_lost_error(row)
         token = f"slipway-hours-{row.pk}-{decision.effect.token}"
         live_sizes.write(
             cluster_id=row.cluster_id,
@@ -109,7 +109,7 @@ def _next_check(
 ) -> datetime:
     if decision.effect is not None:
         return at + _SOON
-    if decision.is_waiting and decision.state.move != state_of(row).move:
+    if decision.is_waiting and decision.state.move != build_state(row).move:
         # The intent was stored; its effect is next.
         return at
     if decision.is_waiting:
@@ -132,7 +132,7 @@ def _record(row: PoolOfficeHours, lease: Lease, decision: Decision, at: datetime
         else:
             changed = held.update(**_columns(row, decision, at))
         if not changed:
-            raise leases.lost(row)
+            raise leases.build_lost_error(row)
 
 
 def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _columns(row: PoolOfficeHours, decision: Decision, at: datetime) -> dict[str
     if decision.event in (Event.OPENED, Event.CLOSED):
         columns |= {"edge_at": at, "changed_from": None, "changed_at": None}
     elif decision.event is Event.CHANGED:
-        before = state_of(row).move
+        before = build_state(row).move
         was = before.after if before else row.last_size
         columns |= {"changed_from": row.changed_from or was, "changed_at": at}
     return columns
@@ -192,7 +192,7 @@ def _note_problem(row: PoolOfficeHours, lease: Lease, message: str) -> None:
             )
 
 
-def state_of(row: PoolOfficeHours) -> PoolState:
+def build_state(row: PoolOfficeHours) -> PoolState:
     return PoolState(
         is_open=row.is_open,
         open_size=row.open_size,

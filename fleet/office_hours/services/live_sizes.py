@@ -28,7 +28,7 @@ def read(*, cluster_id: int, kind: str, name: str) -> LiveSize:
     live = node_pools.get(cluster_id=cluster_id, name=name)
     if live is None:
         raise ObjectNotFound(f"Node pool {name} does not exist.")
-    return LiveSize(sizes.of_node_pool(live))
+    return LiveSize(sizes.read_node_pool(live))
 
 
 def write(*, cluster_id: int, kind: str, name: str, size: Size, token: str) -> None:

@@ -118,7 +118,7 @@ def load_rows(
     """
     policy.require_platform_admin(actor)
     today = clock.now().date()
-    known = hardware.Known()
+    known = hardware.KnownHardware()
     priced: dict[tuple[object, ...], InstancePrice] = {}
     unpriced: list[str] = []
     for index, row in enumerate(rows):
@@ -156,7 +156,7 @@ def enter(*, actor: Actor, row: Mapping[str, str]) -> None:
     policy.require_platform_admin(actor)
     try:
         parsed = price_rows.parse(row, today=clock.now().date())
-        model = _model(parsed, hardware.Known(), PriceOrigin.PERSON)
+        model = _model(parsed, hardware.KnownHardware(), PriceOrigin.PERSON)
     except RowProblem as problem:
         raise Invalid(problem.message, fields={problem.column: problem.message}) from problem
     key = {name: getattr(model, name) for name in _KEY}
@@ -193,7 +193,7 @@ def remove(*, actor: Actor, price_id: int) -> str:
 
 def add_listed(rows: Iterable[PriceRow]) -> int:
     """Add prices that AWS lists; the number of rows. The caller checked that they are new."""
-    known = hardware.Known()
+    known = hardware.KnownHardware()
     models = [_model(row, known, PriceOrigin.AWS) for row in rows]
     _write(models)
     return len(models)
@@ -205,8 +205,8 @@ def _write(models: Iterable[InstancePrice]) -> None:
     )
 
 
-def _model(row: PriceRow, known: hardware.Known, origin: PriceOrigin) -> InstancePrice:
-    facts = row.hardware or known.of(row.instance_type)
+def _model(row: PriceRow, known: hardware.KnownHardware, origin: PriceOrigin) -> InstancePrice:
+    facts = row.hardware or known.find(row.instance_type)
     if facts is None:
         raise RowProblem(
             "instance_type",

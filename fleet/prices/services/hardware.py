@@ -8,20 +8,20 @@ from fleet.models import Node
 from fleet.prices.domain.price_rows import HARDWARE, Hardware
 
 
-class Known:
+class KnownHardware:
     """Each type is looked up once."""
 
     def __init__(self) -> None:
         self._by_type: dict[str, Hardware | None] = {}
 
-    def of(self, instance_type: str) -> Hardware | None:
+    def find(self, instance_type: str) -> Hardware | None:
         if instance_type not in self._by_type:
             self._by_type[instance_type] = _catalogued(instance_type) or _observed(instance_type)
         return self._by_type[instance_type]
 
 
 def _catalogued(instance_type: str) -> Hardware | None:
-    price = prices.facts_of(instance_type)
+    price = prices.find_hardware(instance_type)
     return Hardware(**{name: getattr(price, name) for name in HARDWARE}) if price else None
 
 

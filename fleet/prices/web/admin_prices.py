@@ -127,7 +127,7 @@ def enter_price(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def history_page(request: HttpRequest, user: User, instance_type: str) -> HttpResponse:
     policy.require_platform_admin(user)
-    lines = [PriceLine(price) for price in prices.history_of(instance_type)]
+    lines = [PriceLine(price) for price in prices.list_history(instance_type)]
     context = {"instance_type": instance_type, "lines": lines, "today": clock.now().date()}
     return render(request, "prices/admin_price_history.html", context, status=200 if lines else 404)
 
@@ -137,7 +137,7 @@ def history_page(request: HttpRequest, user: User, instance_type: str) -> HttpRe
 def remove_price(request: HttpRequest, user: User, price_id: int) -> HttpResponse:
     instance_type = catalogue.remove(actor=user, price_id=price_id)
     messages.success(request, "Price removed. Sealed hours keep what they were sealed with.")
-    if prices.history_of(instance_type):
+    if prices.list_history(instance_type):
         return redirect("admin-price-history", instance_type=instance_type)
     return redirect("admin-prices")
 

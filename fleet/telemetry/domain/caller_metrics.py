@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 from fleet.telemetry.domain import exposition
 from fleet.telemetry.domain.gateway_metrics import NotMetrics
 
@@ -72,7 +72,7 @@ def parse_page(text: str, *, proxy: str) -> dict[Counter, int]:
                 continue
             if not exposition.is_known(value):
                 raise NotMetrics(f"{written} is negative or not a number")
-            _add(counts, name, exposition.labels_of(labels), value, proxy)
+            _add(counts, name, exposition.parse_labels(labels), value, proxy)
     except ValueError as error:
         raise NotMetrics(f"cannot be read: {error}") from error
     if text.strip() and not is_page:
@@ -84,19 +84,19 @@ def _add(
     counts: dict[Counter, int], name: str, labels: Mapping[str, str], value: float, proxy: str
 ) -> None:
     if name == _ENVOY_TOKENS:
-        counts |= _of_labels([Sample(value, labels)], _TOKENS, proxy)
+        counts |= _of_labels([PrometheusSample(value, labels)], _TOKENS, proxy)
         return
     counter = _of_virtual_cluster(labels.get("envoy_virtual_cluster", ""), proxy)
     if counter is not None:
         counts[counter] = counts.get(counter, 0) + (int(value) if name == _COMPLETED else 0)
 
 
-def of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
+def read_access_logs(samples: Iterable[PrometheusSample]) -> dict[Counter, int]:
     """Read the samples of QUERY. Those that name no route of the Gateway API are left out."""
     return _of_labels(samples)
 
 
-def tokens_of_access_logs(samples: Iterable[Sample]) -> dict[Counter, int]:
+def tokens_of_access_logs(samples: Iterable[PrometheusSample]) -> dict[Counter, int]:
     """Read the samples of TOKENS_QUERY."""
     return _of_labels(samples, _TOKENS)
 

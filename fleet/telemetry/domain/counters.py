@@ -32,7 +32,7 @@ def source_label(source: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class CounterSums:
     """Sums or increases; times in microseconds. Those of tokens are of language models only."""
 
     request_success: int = 0
@@ -56,35 +56,35 @@ class Counters:
     # Neither served nor failed: the client left before the end.
     request_aborted: int = 0
 
-    def __add__(self, other: Counters) -> Counters:
-        return Counters(*map(add, _values(self), _values(other)))
+    def __add__(self, other: CounterSums) -> CounterSums:
+        return CounterSums(*map(add, _values(self), _values(other)))
 
-    def increase_from(self, earlier: Counters) -> Counters:
+    def increase_from(self, earlier: CounterSums) -> CounterSums:
         """Return the increase since another reading. Counters that decreased were reset by a restart, so all of
         them count from zero.
         """
         differences = tuple(map(sub, _values(self), _values(earlier)))
-        return self if min(differences) < 0 else Counters(*differences)
+        return self if min(differences) < 0 else CounterSums(*differences)
 
-    def is_less_than(self, other: Counters) -> bool:
+    def is_less_than(self, other: CounterSums) -> bool:
         """Whether any of them is."""
         differences = tuple(map(sub, _values(self), _values(other)))
         return any(difference < 0 for difference in differences)
 
 
-COUNTER_NAMES = tuple(field.name for field in fields(Counters))
+COUNTER_NAMES = tuple(field.name for field in fields(CounterSums))
 # A tuple of all counters, because a sweep adds up tens of thousands.
-_values: Callable[[Counters], tuple[int, ...]] = attrgetter(*COUNTER_NAMES)
+_values: Callable[[CounterSums], tuple[int, ...]] = attrgetter(*COUNTER_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PodReading:
     """One reading of one pod's model server. `running_requests` and `kv_cache_usage`, 0..1, are those of
     a language model.
     """
 
     at: datetime
-    counters: Counters
+    counters: CounterSums
     gpu_utilisation: float | None = None
     pending_requests: int | None = None
     request_p95_us: float | None = None
@@ -103,14 +103,14 @@ class Increase:
     """
 
     at: datetime
-    counters: Counters
+    counters: CounterSums
     observed_ms: int
     busy_ms: int
     busy_source: str
     first_token_times: Histogram | None = None
 
 
-def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list[Increase]:
+def increases(readings: Sequence[PodReading], *, ready_at: datetime | None) -> list[Increase]:
     """Return the increases between consecutive readings of one pod, in order of time.
 
     The first reading counts in full only if the pod had just become ready: otherwise it includes requests from
@@ -130,11 +130,11 @@ def increases(readings: Sequence[Reading], *, ready_at: datetime | None) -> list
     return result
 
 
-def _without_future(ordered: Sequence[Reading]) -> list[Reading]:
+def _without_future(ordered: Sequence[PodReading]) -> list[PodReading]:
     """Drop the readings that were written before the clock was set back. They are less than what was read since,
     which is not a restart of the server.
     """
-    kept: list[Reading] = []
+    kept: list[PodReading] = []
     for reading in ordered:
         is_earlier = bool(kept) and reading.order < kept[-1].order
         if not (is_earlier and reading.counters.is_less_than(kept[-1].counters)):
@@ -142,14 +142,14 @@ def _without_future(ordered: Sequence[Reading]) -> list[Reading]:
     return kept
 
 
-def _first_tokens_between(before: Reading, after: Reading) -> Histogram | None:
+def _first_tokens_between(before: PodReading, after: PodReading) -> Histogram | None:
     if after.first_token_times is None:
         return None
     return histograms.increase(before.first_token_times or {}, after.first_token_times)
 
 
 def _increase(
-    reading: Reading, counters: Counters, first_tokens: Histogram | None, observed_ms: int
+    reading: PodReading, counters: CounterSums, first_tokens: Histogram | None, observed_ms: int
 ) -> Increase:
     if reading.gpu_utilisation is not None:
         busy, source = round(reading.gpu_utilisation * observed_ms), "nvml"
@@ -159,7 +159,7 @@ def _increase(
     return Increase(reading.at, counters, observed_ms, busy, source, first_tokens)
 
 
-def _executed_us(counters: Counters) -> int:
+def _executed_us(counters: CounterSums) -> int:
     """Triton adds the time of an execution to `compute_infer_us` for each request in its batch, so the
     sum counts a batch as often as it has requests. What an executed request has of it on average is the
     time of one execution, exactly where executions last alike. Requests that the response cache
@@ -219,8 +219,8 @@ class ServingStats:
     language: LanguageStats | None = None
 
 
-def total(increases: Iterable[Increase]) -> Counters:
-    return Counters(*map(sum, zip(*(_values(one.counters) for one in increases), strict=True)))
+def total(increases: Iterable[Increase]) -> CounterSums:
+    return CounterSums(*map(sum, zip(*(_values(one.counters) for one in increases), strict=True)))
 
 
 def first_token_p95_ms(increases: Iterable[Increase]) -> float | None:

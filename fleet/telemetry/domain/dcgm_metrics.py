@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 from fleet.observation.domain.gpu_errors import GpuError
 from fleet.telemetry.domain import exposition
 
@@ -24,14 +24,14 @@ class NotDcgm(Exception):
     """The page is not dcgm-exporter's."""
 
 
-def parse_page(text: str) -> list[Sample]:
+def parse_page(text: str) -> list[PrometheusSample]:
     """Return the page's samples of the gauge. Empty if the exporter's list of counters leaves it out."""
     try:
         rows = list(exposition.samples(text))
         if not any(name.startswith("DCGM_FI_") for name, _, _ in rows):
             raise NotDcgm
         return [
-            Sample(value, exposition.labels_of(labels))
+            PrometheusSample(value, exposition.parse_labels(labels))
             for name, labels, value in rows
             if name == XID
         ]
@@ -40,7 +40,7 @@ def parse_page(text: str) -> list[Sample]:
 
 
 def by_node(
-    samples: Iterable[Sample], *, nodes: Collection[str], node: str = ""
+    samples: Iterable[PrometheusSample], *, nodes: Collection[str], node: str = ""
 ) -> Mapping[str, tuple[GpuError, ...]]:
     """Return the GPU errors of these nodes, each GPU once: pods that share a GPU have a series each. `node` names
     the node whose page it is.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 
 _COUNTER: Final = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _GAUGE: Final = "DCGM_FI_DEV_POWER_USAGE"
@@ -49,7 +49,7 @@ def queries(hour_end: datetime) -> tuple[str, str]:
 
 
 def by_pod(
-    energy: Iterable[Sample], covered: Iterable[Sample]
+    energy: Iterable[PrometheusSample], covered: Iterable[PrometheusSample]
 ) -> Mapping[tuple[str, str], PodEnergy]:
     """Return the energy of pods by namespace and name. A pod without both figures, or with impossible ones, is left
     out.
@@ -63,7 +63,7 @@ def by_pod(
     return energy_by_pod
 
 
-def _sums(samples: Iterable[Sample]) -> dict[tuple[str, str], float]:
+def _sums(samples: Iterable[PrometheusSample]) -> dict[tuple[str, str], float]:
     sums: dict[tuple[str, str], float] = {}
     for sample in samples:
         pod = _pod_of(sample.labels)

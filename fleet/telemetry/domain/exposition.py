@@ -56,7 +56,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def labels_of(text: str) -> Mapping[str, str]:
+def parse_labels(text: str) -> Mapping[str, str]:
     """Raises ValueError."""
     labels: dict[str, str] = {}
     at = 0

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 from fleet.telemetry.domain import exposition
 
 _ENVOY: Final = "envoy_cluster_upstream_"
@@ -67,11 +67,11 @@ class NotMetrics(Exception):
     """The text is not Prometheus metrics."""
 
 
-def parse_page(text: str) -> list[Sample]:
+def parse_page(text: str) -> list[PrometheusSample]:
     """Return the samples of a proxy's page that are read here, with `__name__`. Raises NotMetrics, also if one of
     them is no count: without it the proxy would look as if it had started again.
     """
-    read: list[Sample] = []
+    read: list[PrometheusSample] = []
     is_page = False
     try:
         for written, labels, value in exposition.samples(text):
@@ -79,8 +79,8 @@ def parse_page(text: str) -> list[Sample]:
             if (name := _name_of(written)) and "envoy_response_code" not in labels:
                 if not exposition.is_known(value):
                     raise NotMetrics(f"{written} is negative or not a number")
-                of_sample = exposition.labels_of(labels)
-                read.append(Sample(value, {**of_sample, "__name__": name}))
+                of_sample = exposition.parse_labels(labels)
+                read.append(PrometheusSample(value, {**of_sample, "__name__": name}))
     except ValueError as error:
         raise NotMetrics(f"cannot be read: {error}") from error
     if text.strip() and not is_page:
@@ -88,7 +88,7 @@ def parse_page(text: str) -> list[Sample]:
     return read
 
 
-def query_of(*, namespace: str, services: Iterable[str]) -> str:
+def build_query(*, namespace: str, services: Iterable[str]) -> str:
     """Return the PromQL for the same samples of these Services, by the proxy that counted them."""
     names = "|".join(sorted(services))
     cluster = f'envoy_cluster_name=~"(.*[^a-z0-9-])?({names})([^a-z0-9-].*)?"'
@@ -101,8 +101,8 @@ def query_of(*, namespace: str, services: Iterable[str]) -> str:
     return f"{envoy} or {istio}"
 
 
-def passed(
-    samples: Iterable[Sample], *, namespace: str, services: Iterable[str], proxy: str = ""
+def count_requests(
+    samples: Iterable[PrometheusSample], *, namespace: str, services: Iterable[str], proxy: str = ""
 ) -> dict[str, dict[str, Passed]]:
     """Return the counts by Service and proxy. A Service that no proxy counts is left out.
 
@@ -150,7 +150,7 @@ def increase(before: PassedByProxy, after: PassedByProxy) -> Passed:
     return Passed(requests, min(lost, requests))
 
 
-def merged(before: PassedByProxy, after: PassedByProxy) -> dict[str, Passed]:
+def merge_counts(before: PassedByProxy, after: PassedByProxy) -> dict[str, Passed]:
     """Return the starts of the next increase. A proxy that did not answer keeps its last counts."""
     kept = dict(before)
     for proxy, now in after.items():

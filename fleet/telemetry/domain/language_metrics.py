@@ -11,7 +11,7 @@ from math import isnan, nan
 from typing import Final
 
 from fleet.telemetry.domain import exposition
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 from fleet.telemetry.domain.histograms import Histogram
 from fleet.telemetry.domain.metric_names import (
     LATER_TENSORRT_LLM,
@@ -37,7 +37,7 @@ class NotLanguageMetrics(Exception):
     """The text is not Prometheus metrics, or has none of the server."""
 
 
-def server_of(text: str) -> MetricNames | None:
+def detect_server(text: str) -> MetricNames | None:
     """Return the server whose metrics the text contains."""
     return next((names for names in SERVERS if names.sign in text), None)
 
@@ -65,7 +65,7 @@ class LanguagePage:
         )
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> CounterSums:
         """The requests, their times and tokens, as the language model's own server counts them."""
         finished = self._count_finished()
         served = int(sum(n for reason, n in finished.items() if reason not in _NOT_SERVED))
@@ -83,10 +83,10 @@ class LanguagePage:
         )
 
     @property
-    def tokens(self) -> Counters:
+    def tokens(self) -> CounterSums:
         """The tokens alone, without requests: Triton counts those itself."""
         names = self._names
-        return Counters(
+        return CounterSums(
             prompt_tokens=int(self._sums[names.prompt_tokens]),
             generation_tokens=int(self._sums[names.generation_tokens]),
             first_tokens=self._count(names.first_token),
@@ -177,7 +177,7 @@ class LanguagePage:
         if name not in self._read:
             return
         ranks = _RANKS - {_STAGE} if name in self._names.compute else _RANKS
-        own = exposition.labels_of(labels).items()
+        own = exposition.parse_labels(labels).items()
         group = tuple(sorted(pair for pair in own if pair[0] not in ranks))
         before = by_group[name].get(group, value)
         # A rank whose number is not known leaves that of the others.

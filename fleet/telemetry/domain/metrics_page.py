@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from fleet.telemetry.domain import exposition, language_metrics
-from fleet.telemetry.domain.counters import COUNTER_NAMES, Reading
+from fleet.telemetry.domain.counters import COUNTER_NAMES, PodReading
 from fleet.telemetry.domain.language_metrics import LanguagePage, NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import TritonPage
 
 _TRITON = "nv_inference_"
 
 
-def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
+def read(text: str, *, models: Collection[str], at: datetime) -> PodReading:
     """Raises NotTritonMetrics or NotLanguageMetrics. `models` selects those of Triton.
 
     A gauge that is no number is not known, and the rest of the page counts. A counter that is none refuses the page:
@@ -28,17 +28,17 @@ def read(text: str, *, models: Collection[str], at: datetime) -> Reading:
     return reading
 
 
-def _numbers(reading: Reading) -> Iterable[float]:
+def _numbers(reading: PodReading) -> Iterable[float]:
     """Return the counters of a reading, all of which must be known."""
     times = (reading.first_token_times or {}).values()
     return (*(getattr(reading.counters, name) for name in COUNTER_NAMES), *times)
 
 
-def _read(text: str, models: Collection[str], at: datetime) -> Reading:
-    server = language_metrics.server_of(text)
+def _read(text: str, models: Collection[str], at: datetime) -> PodReading:
+    server = language_metrics.detect_server(text)
     language = None if server is None else LanguagePage(text, server)
     if language is not None and _TRITON not in text:
-        return Reading(
+        return PodReading(
             at=at,
             counters=language.counters,
             pending_requests=language.pending_requests,
@@ -47,7 +47,7 @@ def _read(text: str, models: Collection[str], at: datetime) -> Reading:
             first_token_times=language.first_token_times,
         )
     triton = TritonPage(text, models=models)
-    return Reading(
+    return PodReading(
         at=at,
         counters=triton.counters if language is None else triton.counters + language.tokens,
         gpu_utilisation=triton.gpu_utilisation,

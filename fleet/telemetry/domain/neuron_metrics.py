@@ -52,8 +52,10 @@ def parse_page(text: str) -> NeuronUse:
         if not math.isfinite(value) or value < 0:
             continue
         if name == UTILISATION:
-            core = exposition.labels_of(labels).get("neuroncore", "")
+            core = exposition.parse_labels(labels).get("neuroncore", "")
             busy[core] = max(busy.get(core, 0.0), min(value, 1.0))
-        elif name == MEMORY and exposition.labels_of(labels).get("memory_location") == _ON_DEVICES:
+        elif (
+            name == MEMORY and exposition.parse_labels(labels).get("memory_location") == _ON_DEVICES
+        ):
             memory += value
     return NeuronUse(sum(busy.values()), int(memory) // _MIB)

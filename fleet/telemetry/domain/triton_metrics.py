@@ -7,7 +7,7 @@ from collections.abc import Collection
 from math import inf, nan
 
 from fleet.telemetry.domain import exposition
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 
 _COUNTERS = {
     "nv_inference_request_success": "request_success",
@@ -58,8 +58,8 @@ class TritonPage:
             raise NotTritonMetrics(f"{wrong[0]} is negative or not a number")
 
     @property
-    def counters(self) -> Counters:
-        return Counters(**{name: int(self._sums[metric]) for metric, name in _COUNTERS.items()})
+    def counters(self) -> CounterSums:
+        return CounterSums(**{name: int(self._sums[metric]) for metric, name in _COUNTERS.items()})
 
     @property
     def pending_requests(self) -> int | None:
@@ -86,7 +86,7 @@ class TritonPage:
         name = name.removesuffix("_total")
         if name in _SUMMED:
             # The model of a line that was cut off is not known, so it may be one of these.
-            if not (models and labels) or exposition.labels_of(labels).get("model") in models:
+            if not (models and labels) or exposition.parse_labels(labels).get("model") in models:
                 self._sums[name] += value
         elif not exposition.is_known(value):
             return
@@ -95,7 +95,7 @@ class TritonPage:
         elif name == _GPU_MEMORY:
             self._gpu_memory.append(value)
         elif name == _P95:
-            of_sample = exposition.labels_of(labels)
+            of_sample = exposition.parse_labels(labels)
             is_of_model = not models or of_sample.get("model") in models
             if is_of_model and of_sample.get("quantile") == QUANTILE:
                 self._p95.append(value)

@@ -8,14 +8,14 @@ from fleet.models import MetricSample, WorkloadMinute
 from fleet.telemetry.domain.counters import (
     COUNTER_NAMES,
     LONGEST_GAP,
-    Counters,
+    CounterSums,
     Increase,
-    Reading,
+    PodReading,
     increases,
 )
 from fleet.telemetry.selectors.current import WorkloadKey
-from fleet.telemetry.selectors.request_counts import RequestCounts, counts_of
-from fleet.telemetry.selectors.requests import reading_of
+from fleet.telemetry.selectors.request_counts import RequestCounts, sum_increases
+from fleet.telemetry.selectors.requests import build_reading
 
 
 def blocks(
@@ -35,24 +35,24 @@ def blocks(
 
 def slots(
     *, cluster_id: int, namespace: str, name: str, since: datetime, until: datetime, seconds: int
-) -> list[list[Counters]]:
+) -> list[list[CounterSums]]:
     """Return the increases of each pod of the workload in slots of `seconds`, from the first slot that any of them
     was read in.
     """
     count = int((until - since).total_seconds()) // seconds
     series = []
     for of_pod in _increases(cluster_id, namespace, name, since, until):
-        row = [Counters()] * count
+        row = [CounterSums()] * count
         for increase in of_pod:
             slot = int((increase.at - since).total_seconds()) // seconds
             if slot < count:
                 row[slot] += increase.counters
         series.append(row)
-    known = [slot for row in series for slot, sums in enumerate(row) if sums != Counters()]
+    known = [slot for row in series for slot, sums in enumerate(row) if sums != CounterSums()]
     return [row[min(known) :] for row in series] if known else []
 
 
-def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Counters]:
+def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[CounterSums]:
     """Return the counters of the workload, over all its pods, for each whole minute that was read, oldest first."""
     rows = WorkloadMinute.objects.filter(
         workload__cluster_id=key.cluster_id,
@@ -62,7 +62,7 @@ def minutes(key: WorkloadKey, *, since: datetime, until: datetime) -> list[Count
         start__lte=until - timedelta(minutes=1),
         observed_ms__gt=0,
     )
-    return [Counters(*sums) for sums in rows.order_by("start").values_list(*COUNTER_NAMES)]
+    return [CounterSums(*sums) for sums in rows.order_by("start").values_list(*COUNTER_NAMES)]
 
 
 def _increases(
@@ -76,9 +76,9 @@ def _increases(
         at__gte=since - LONGEST_GAP,
         at__lte=until,
     )
-    by_pod: dict[int, list[Reading]] = {}
+    by_pod: dict[int, list[PodReading]] = {}
     for sample in samples.order_by("pod_id", "at"):
-        by_pod.setdefault(sample.pod_id, []).append(reading_of(sample))
+        by_pod.setdefault(sample.pod_id, []).append(build_reading(sample))
     return [
         [increase for increase in increases(readings, ready_at=None) if increase.at >= since]
         for readings in by_pod.values()
@@ -87,7 +87,7 @@ def _increases(
 
 def _counts(observed: list[Increase]) -> RequestCounts:
     begins = (increase.at - timedelta(milliseconds=increase.observed_ms) for increase in observed)
-    return counts_of(
+    return sum_increases(
         observed,
         latest_at=max(increase.at for increase in observed),
         begins_at=min(begins),

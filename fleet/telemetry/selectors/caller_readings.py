@@ -8,7 +8,7 @@ from fleet.models import CallerReading
 from fleet.telemetry.domain.counters import LONGEST_GAP
 
 
-def problem_of(*, cluster_id: int, now: datetime) -> str:
+def describe_problem(*, cluster_id: int, now: datetime) -> str:
     """Return why callers are not counted now. Empty while they are."""
     row = CallerReading.objects.filter(cluster_id=cluster_id).first()
     if row is None:

@@ -30,7 +30,7 @@ class Coverage:
         return self.read == self.ready
 
 
-def of_workload(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
+def measure_coverage(*, cluster_id: int, namespace: str, name: str, within: timedelta) -> Coverage:
     """Return the coverage of the readings of the last `within`. A pod that became ready later than that may not
     have been read yet, so it is only among those that serve.
     """

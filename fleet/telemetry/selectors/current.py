@@ -60,7 +60,7 @@ class TeamMinute:
     duration_us: int
 
 
-def traffic_of(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
+def sum_traffic(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
     rows = (
         WorkloadMinute.objects.filter(
             workload__cluster_id__in={key.cluster_id for key in keys},
@@ -82,7 +82,7 @@ def traffic_of(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, Traffic]:
     return {key: by_key[key] for key in keys if key in by_key}
 
 
-def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGpus]:
+def count_workload_gpus(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGpus]:
     leases = GpuLease.objects.filter(
         workload__cluster_id__in={key.cluster_id for key in keys},
         workload__namespace__in={key.namespace for key in keys},
@@ -93,17 +93,17 @@ def allocated_to(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, AllocatedGp
     return {WorkloadKey(*group): gpus for group, gpus in _allocated_by(leases, *names).items()}
 
 
-def allocated_to_team(*, team_slug: str) -> AllocatedGpus:
-    return allocated_to_teams(team_slugs=[team_slug])
+def count_team_gpus(*, team_slug: str) -> AllocatedGpus:
+    return count_teams_gpus(team_slugs=[team_slug])
 
 
-def allocated_to_teams(*, team_slugs: Collection[str]) -> AllocatedGpus:
+def count_teams_gpus(*, team_slugs: Collection[str]) -> AllocatedGpus:
     """Return the GPUs that the teams' pods hold now, including pods of unregistered workloads."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return _allocated_by(leases).get((), AllocatedGpus(Decimal(0), Decimal(0)))
 
 
-def allocated_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
+def count_gpus_by_team(*, team_slugs: Collection[str]) -> dict[str, AllocatedGpus]:
     """Return the allocated GPUs by team slug, as `allocated_to_teams` does. Teams that hold none are left out."""
     leases = GpuLease.objects.filter(team_slug__in=team_slugs, ended_at=None)
     return {team: gpus for (team,), gpus in _allocated_by(leases, "team_slug").items()}
@@ -128,7 +128,7 @@ def all_gpus() -> AllocatedGpus:
         gpus += gpu_count * nodes
         is_known = is_known and price is not None
         if price is not None:
-            amount += price.of_gpus(gpu_count).usd_per_hour_amount * nodes
+            amount += price.scale_to_gpus(gpu_count).usd_per_hour_amount * nodes
     return AllocatedGpus(Decimal(gpus), amount if is_known else None)
 
 
@@ -175,7 +175,7 @@ def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ..
         price = book.on(PriceKey(instance_type, region or of_cluster, capacity_type), today)
         amount = None
         if price is not None and gpu_count:
-            whole = price.of_gpus(gpu_count).usd_per_hour_amount
+            whole = price.scale_to_gpus(gpu_count).usd_per_hour_amount
             amount = whole * share_ppm / (gpu_count * GPU_PPM)
         gpus = Decimal(share_ppm) / GPU_PPM
         ending = (EndingRate(ends_at, amount),) if ends_at and amount is not None else ()

@@ -36,18 +36,18 @@ class WorkloadTraffic:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadKey:
+class HourlyWorkload:
     cluster_id: int
     namespace: str
     name: str
 
 
-def find(keys: Collection[WorkloadKey]) -> dict[WorkloadKey, int]:
+def find(keys: Collection[HourlyWorkload]) -> dict[HourlyWorkload, int]:
     """Find the ids of the workloads that fleet knows."""
     rows = Workload.objects.filter(
         namespace__in={key.namespace for key in keys}, name__in={key.name for key in keys}
     ).values_list("cluster_id", "namespace", "name", "pk")
-    known = {WorkloadKey(cluster, namespace, name): pk for cluster, namespace, name, pk in rows}
+    known = {HourlyWorkload(cluster, namespace, name): pk for cluster, namespace, name, pk in rows}
     return {key: known[key] for key in keys if key in known}
 
 

@@ -42,7 +42,7 @@ def memory(workload_ids: Collection[int]) -> dict[int, tuple[int, int]]:
     return {pk: (peak, size) for pk, peak, size in rows}
 
 
-def held_gpus(workload_ids: Collection[int]) -> dict[int, float]:
+def count_held_gpus(workload_ids: Collection[int]) -> dict[int, float]:
     rows = (
         GpuLease.objects.filter(workload_id__in=workload_ids, ended_at=None)
         .values_list("workload_id")

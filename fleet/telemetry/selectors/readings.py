@@ -40,7 +40,7 @@ class ReadingSum:
     labels: Sequence[str | None] = ()
 
 
-def of_teams(
+def sum_by_team(
     *, start: datetime, end: datetime, team_slugs: Collection[str] | None
 ) -> Iterator[ReadingSum]:
     """Yield the sums by team and cluster. A pair may come several times."""
@@ -62,7 +62,7 @@ def of_teams(
         yield from _team_sums(hours, *names, F("prompt_tokens") + F("generation_tokens"))
 
 
-def of_workloads(
+def sum_by_workload(
     *,
     start: datetime,
     end: datetime,

@@ -39,7 +39,7 @@ class RequestCounts:
     first_token_times: Histogram = field(default_factory=dict)
 
 
-def counts_of(
+def sum_increases(
     observed: Sequence[Increase], *, latest_at: datetime | None, begins_at: datetime | None
 ) -> RequestCounts:
     """Sum increases, which may be those of several pods."""

@@ -16,10 +16,10 @@ from fleet.telemetry.domain.counters import (
     COUNTER_NAMES,
     FRESH,
     LONGEST_GAP,
-    Counters,
+    CounterSums,
     Increase,
     LanguageStats,
-    Reading,
+    PodReading,
     ServingStats,
     first_token_p95_ms,
     increases,
@@ -28,7 +28,7 @@ from fleet.telemetry.domain.counters import (
     source_label,
     total,
 )
-from fleet.telemetry.selectors.request_counts import RequestCounts, counts_of
+from fleet.telemetry.selectors.request_counts import RequestCounts, sum_increases
 from portal.core import clock
 
 P95_SOURCE = "Triton summary, slowest replica"
@@ -56,7 +56,7 @@ class MinutePoint:
 @dataclass(frozen=True, slots=True)
 class PodReadings:
     ready_at: datetime | None
-    readings: list[Reading]
+    readings: list[PodReading]
 
 
 # A pod with its increases in the period.
@@ -68,7 +68,7 @@ def counts_since(*, cluster_id: int, namespace: str, name: str, since: datetime)
     pods = _readings(cluster_id, namespace, [name], since)
     pod_increases = [increase for pod in pods for increase in _increases_since(pod, since)]
     latest = [reading.at for pod in pods for reading in pod.readings if reading.at >= since]
-    return counts_of(
+    return sum_increases(
         pod_increases,
         latest_at=max(latest, default=None),
         begins_at=min((_begins_at(pod, since) for pod in pods), default=None),
@@ -119,7 +119,7 @@ def stats(
 
 
 def _language_stats(
-    observed_pods: Sequence[ObservedPod], counters: Counters, current: Sequence[Reading]
+    observed_pods: Sequence[ObservedPod], counters: CounterSums, current: Sequence[PodReading]
 ) -> LanguageStats | None:
     """Return the statistics of language models. None if no pod ever generated a token and none runs a language
     model's own server.
@@ -175,7 +175,7 @@ def series(
     return [
         _point(
             row["start"],
-            Counters(*(row[f"sum_{name}"] for name in COUNTER_NAMES)),
+            CounterSums(*(row[f"sum_{name}"] for name in COUNTER_NAMES)),
             observed_ms=row["observed"],
             busy_ms=row["busy"],
             now=now,
@@ -185,7 +185,7 @@ def series(
 
 
 def _point(
-    at: datetime, counters: Counters, *, observed_ms: int, busy_ms: int, now: datetime
+    at: datetime, counters: CounterSums, *, observed_ms: int, busy_ms: int, now: datetime
 ) -> MinutePoint:
     elapsed = min(60.0, max(1.0, (now - at).total_seconds()))
     success, failure = counters.request_success, counters.request_failure
@@ -218,14 +218,14 @@ def _readings(
     by_pod: dict[int, PodReadings] = {}
     for sample in samples.select_related("pod").order_by("pod_id", "at"):
         pod = by_pod.setdefault(sample.pod_id, PodReadings(sample.pod.ready_at, []))
-        pod.readings.append(reading_of(sample))
+        pod.readings.append(build_reading(sample))
     return list(by_pod.values())
 
 
-def reading_of(sample: MetricSample) -> Reading:
-    return Reading(
+def build_reading(sample: MetricSample) -> PodReading:
+    return PodReading(
         at=sample.at,
-        counters=Counters(*(getattr(sample, name) for name in COUNTER_NAMES)),
+        counters=CounterSums(*(getattr(sample, name) for name in COUNTER_NAMES)),
         gpu_utilisation=sample.gpu_utilisation,
         pending_requests=sample.pending_requests,
         request_p95_us=sample.request_p95_us,

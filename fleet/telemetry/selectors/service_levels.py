@@ -11,9 +11,9 @@ from django.db.models import F, Sum
 
 from fleet.gpus.domain.intervals import minute_of
 from fleet.models import MetricSample, WorkloadMinute
-from fleet.telemetry.domain.counters import LONGEST_GAP, Increase, Reading, increases
+from fleet.telemetry.domain.counters import LONGEST_GAP, Increase, PodReading, increases
 from fleet.telemetry.domain.histograms import Histogram
-from fleet.telemetry.selectors.requests import reading_of
+from fleet.telemetry.selectors.requests import build_reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class MinuteCount:
 
 
 # Requests of one increase and how many of them were bad; None: not known.
-Judge = Callable[[Reading, Increase], tuple[int, int] | None]
+Judge = Callable[[PodReading, Increase], tuple[int, int] | None]
 
 
 def without_errors(workload_ids: Collection[int], *, start: datetime) -> list[MinuteCount]:
@@ -81,7 +81,9 @@ def _slow_tokens(increase: Increase, limit_ms: int) -> tuple[int, int] | None:
     return slow_tokens(increase.first_token_times, limit_ms)
 
 
-def _in_slow_reading(reading: Reading, increase: Increase, limit_ms: int) -> tuple[int, int] | None:
+def _in_slow_reading(
+    reading: PodReading, increase: Increase, limit_ms: int
+) -> tuple[int, int] | None:
     requests = increase.counters.request_success
     if not requests:
         return 0, 0
@@ -105,7 +107,7 @@ def _counts(
         pod = of_pod[0].pod
         if pod.workload_id is None:
             continue
-        readings = {sample.at: reading_of(sample) for sample in of_pod}
+        readings = {sample.at: build_reading(sample) for sample in of_pod}
         for increase in increases(list(readings.values()), ready_at=pod.ready_at):
             if increase.at < first or not increase.observed_ms:
                 continue

@@ -12,14 +12,14 @@ from django.db.models.functions import Coalesce
 from fleet.models import MetricSample
 from fleet.telemetry.domain.counters import (
     LONGEST_GAP,
-    Counters,
+    CounterSums,
     Increase,
-    Reading,
+    PodReading,
     increases,
     total,
 )
 from fleet.telemetry.selectors.current import WorkloadKey
-from fleet.telemetry.selectors.requests import reading_of
+from fleet.telemetry.selectors.requests import build_reading
 
 _REQUESTS = F("request_success") + F("request_failure")
 
@@ -28,7 +28,7 @@ _REQUESTS = F("request_success") + F("request_failure")
 class WarmUpCounts:
     """The counts of pods while they warmed up."""
 
-    counters: Counters
+    counters: CounterSums
     busy_ms: int
     observed_ms: int
 
@@ -74,7 +74,7 @@ def counts_until(
 
 
 def _increases(rows: list[MetricSample], since: datetime) -> list[Increase]:
-    readings: list[Reading] = [reading_of(row) for row in rows]
+    readings: list[PodReading] = [build_reading(row) for row in rows]
     before = [reading for reading in readings if reading.at < since]
     after = [reading for reading in readings if reading.at >= since]
     if before:

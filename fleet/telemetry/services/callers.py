@@ -52,7 +52,7 @@ class CountedDeployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CallersReading:
     """A reading of all proxies of a cluster. `counts_all` means that a caller without a counter sent nothing.
     `is_passing` means that the same source may answer the next time.
     """
@@ -73,7 +73,7 @@ def count(*, cluster_id: int, deployments: Sequence[CountedDeployment]) -> dict[
     return record(cluster_id=cluster_id, reading=read(cluster_id), deployments=deployments)
 
 
-def read(cluster_id: int) -> Reading:
+def read(cluster_id: int) -> CallersReading:
     cluster = Cluster.objects.get(pk=cluster_id)
     began_at = clock.now()
     reading = _read_proxies(cluster, began_at)
@@ -85,23 +85,23 @@ def read(cluster_id: int) -> Reading:
     )
     at = clock.now()
     if isinstance(result, PrometheusError):
-        return Reading(began_at, at, problem=result.message)
+        return CallersReading(began_at, at, problem=result.message)
     if result.warnings:
         problem = f"Prometheus warns that data may be missing: {result.warnings[0]}"
-        return Reading(began_at, at, problem=problem)
-    counts = caller_metrics.of_access_logs(result.samples)
+        return CallersReading(began_at, at, problem=problem)
+    counts = caller_metrics.read_access_logs(result.samples)
     if not counts:
-        return Reading(began_at, at, problem=_NOT_COUNTED)
+        return CallersReading(began_at, at, problem=_NOT_COUNTED)
     if not isinstance(of_tokens, PrometheusError) and not of_tokens.warnings:
         counts |= caller_metrics.tokens_of_access_logs(of_tokens.samples)
     proxies = frozenset(counter.proxy for counter in counts)
-    return Reading(began_at, at, counts, proxies, counts_all=True)
+    return CallersReading(began_at, at, counts, proxies, counts_all=True)
 
 
-def _read_proxies(cluster: Cluster, began_at: datetime) -> Reading:
+def _read_proxies(cluster: Cluster, began_at: datetime) -> CallersReading:
     gateway = (cluster.gateway_namespace, cluster.gateway_name)
     try:
-        client = clients.connect(clients.connection_of(cluster))
+        client = clients.connect(clients.build_connection(cluster))
         proxies = gateway_probe.list_proxies(client, gateway)
         counts: dict[Counter, int] = {}
         if proxies:
@@ -109,14 +109,14 @@ def _read_proxies(cluster: Cluster, began_at: datetime) -> Reading:
                 for page in pool.map(lambda proxy: _read_page(client, proxy), proxies):
                     counts |= page
     except NotAllowed as error:
-        return Reading(began_at, clock.now(), problem=error.message)
+        return CallersReading(began_at, clock.now(), problem=error.message)
     except NotMetrics as error:
-        return Reading(began_at, clock.now(), problem=f"The gateway's metrics {error}")
+        return CallersReading(began_at, clock.now(), problem=f"The gateway's metrics {error}")
     except ClusterError as error:
-        return Reading(began_at, clock.now(), problem=error.message, is_passing=True)
+        return CallersReading(began_at, clock.now(), problem=error.message, is_passing=True)
     names = frozenset(_name_of(proxy) for proxy in proxies)
     problem = "" if counts else _NOT_COUNTED
-    return Reading(began_at, clock.now(), counts, names, problem=problem)
+    return CallersReading(began_at, clock.now(), counts, names, problem=problem)
 
 
 def _read_page(client: KubeClient, proxy: Proxy) -> dict[Counter, int]:
@@ -129,7 +129,7 @@ def _name_of(proxy: Proxy) -> str:
 
 
 def record(
-    *, cluster_id: int, reading: Reading, deployments: Sequence[CountedDeployment]
+    *, cluster_id: int, reading: CallersReading, deployments: Sequence[CountedDeployment]
 ) -> dict[Client, int]:
     """Record a reading. A reading that overlaps the last one in time is discarded, because it may be the older; so
     it is idempotent. Returns tokens by client.

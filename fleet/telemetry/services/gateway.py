@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from fleet.clusters.domain.prometheus import PrometheusError, Sample
+from fleet.clusters.domain.prometheus import PrometheusError, PrometheusSample
 from fleet.clusters.services import gateway_probe, prometheus
 from fleet.clusters.services.gateway_probe import Proxy
 from fleet.kube.domain.errors import ClusterError, NotAllowed
@@ -46,7 +46,7 @@ def read(*, cluster_id: int, namespace: str, services: Collection[str]) -> Gatew
 def _read_proxies(cluster: Cluster, namespace: str, services: Collection[str]) -> GatewayReading:
     gateway = (cluster.gateway_namespace, cluster.gateway_name)
     try:
-        client = clients.connect(clients.connection_of(cluster))
+        client = clients.connect(clients.build_connection(cluster))
         proxies = gateway_probe.list_proxies(client, gateway)
     except NotAllowed:
         return _not_here("the portal may not list the pods of the gateway")
@@ -62,7 +62,7 @@ def _read_proxies(cluster: Cluster, namespace: str, services: Collection[str]) -
     counts: dict[str, dict[str, Passed]] = {}
     for proxy, page in zip(proxies, pages, strict=True):
         if not isinstance(page, GatewayReading):
-            counted = gateway_metrics.passed(
+            counted = gateway_metrics.count_requests(
                 page, namespace=namespace, services=services, proxy=proxy.pod
             )
             for service, by_proxy in counted.items():
@@ -70,7 +70,7 @@ def _read_proxies(cluster: Cluster, namespace: str, services: Collection[str]) -
     return _counted(counts)
 
 
-def _read_page(client: KubeClient, proxy: Proxy) -> list[Sample] | GatewayReading:
+def _read_page(client: KubeClient, proxy: Proxy) -> list[PrometheusSample] | GatewayReading:
     where = f"{proxy.namespace}/{proxy.pod}"
     try:
         return gateway_metrics.parse_page(proxy.read(client, only=gateway_metrics.PAGE_FILTER))
@@ -84,14 +84,16 @@ def _read_page(client: KubeClient, proxy: Proxy) -> list[Sample] | GatewayReadin
 
 
 def _read_prometheus(cluster: Cluster, namespace: str, services: Collection[str]) -> GatewayReading:
-    query = gateway_metrics.query_of(namespace=namespace, services=services)
+    query = gateway_metrics.build_query(namespace=namespace, services=services)
     [result] = prometheus.query(cluster_id=cluster.pk, queries=[query])
     if isinstance(result, PrometheusError):
         return GatewayReading(problem=result.message)
     if result.warnings:
         warning = result.warnings[0]
         return GatewayReading(problem=f"Prometheus warns that data may be missing: {warning}")
-    return _counted(gateway_metrics.passed(result.samples, namespace=namespace, services=services))
+    return _counted(
+        gateway_metrics.count_requests(result.samples, namespace=namespace, services=services)
+    )
 
 
 def _counted(counts: Mapping[str, Mapping[str, Passed]]) -> GatewayReading:

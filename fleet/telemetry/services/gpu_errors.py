@@ -54,7 +54,7 @@ def _read(cluster: Cluster) -> Errors:
 
 def _of_exporters(cluster: Cluster) -> Errors:
     try:
-        client = clients.connect(clients.connection_of(cluster))
+        client = clients.connect(clients.build_connection(cluster))
         pods = exporters.list_exporters(client, _LABELS, port=_PORT)
     except ClusterError as error:
         logger.info("XIDs of %s: %s", cluster.name, error.message)

@@ -39,12 +39,12 @@ def _read(cluster: Cluster) -> int:
     nodes = {
         node.name: node
         for node in _nodes(cluster)
-        if shares.gpus_of(node.labels, node.allocatable).neuron_cores
+        if shares.read_gpus(node.labels, node.allocatable).neuron_cores
     }
     if not nodes:
         return 0
     try:
-        client = clients.connect(clients.connection_of(cluster))
+        client = clients.connect(clients.build_connection(cluster))
         found = exporters.list_exporters(client, _LABELS, port=_PORT)
     except ClusterError as error:
         logger.info("Neuron devices of %s: %s", cluster.name, error.message)
@@ -73,7 +73,7 @@ def _record(nodes: Mapping[str, Node], found: Mapping[str, NeuronUse]) -> int:
     changed = []
     for name, use in found.items():
         node = nodes[name]
-        cores_each = shares.gpus_of(node.labels, node.allocatable).neuron_cores
+        cores_each = shares.read_gpus(node.labels, node.allocatable).neuron_cores
         node.neuron_utilisation = use.utilisation(node.gpu_count * cores_each)
         node.neuron_memory_mib = use.memory_mib
         node.neuron_read_at = at

@@ -15,7 +15,7 @@ from fleet.kube.domain.errors import ClusterError
 from fleet.models import MetricSample, Workload
 from fleet.observation.services import subscribers
 from fleet.telemetry.domain import histograms, metrics_page
-from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.counters import PodReading
 from fleet.telemetry.domain.language_metrics import NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
 from fleet.telemetry.services import rollups, scrapes
@@ -52,7 +52,7 @@ def poll(*, workload_ids: Collection[int] | None = None) -> int:
     return stored + _store(scrapes.read(choice.scraped))
 
 
-def read_all(targets: Sequence[Target]) -> list[tuple[Target, Reading]]:
+def read_all(targets: Sequence[Target]) -> list[tuple[Target, PodReading]]:
     """Read the targets concurrently, and return those that answered with their readings."""
     if not targets:
         return []
@@ -61,7 +61,7 @@ def read_all(targets: Sequence[Target]) -> list[tuple[Target, Reading]]:
         return [(target, read) for target, read in zip(targets, readings, strict=True) if read]
 
 
-def _store(answered: list[tuple[Target, Reading]]) -> int:
+def _store(answered: list[tuple[Target, PodReading]]) -> int:
     if not answered:
         return 0
     MetricSample.objects.bulk_create(
@@ -73,7 +73,7 @@ def _store(answered: list[tuple[Target, Reading]]) -> int:
     return len(answered)
 
 
-def _keep_peaks(answered: list[tuple[Target, Reading]]) -> None:
+def _keep_peaks(answered: list[tuple[Target, PodReading]]) -> None:
     peaks: dict[int, int] = {}
     for target, reading in answered:
         if target.has_whole_gpus and target.is_of_workload and reading.gpu_memory_used_mib:
@@ -84,7 +84,7 @@ def _keep_peaks(answered: list[tuple[Target, Reading]]) -> None:
         Workload.objects.filter(is_higher, pk=workload_id).update(gpu_memory_peak_mib=mib)
 
 
-def _read(target: Target) -> Reading | None:
+def _read(target: Target) -> PodReading | None:
     try:
         text = target.client.proxy_get(
             target.namespace,
@@ -99,7 +99,7 @@ def _read(target: Target) -> Reading | None:
         return None
 
 
-def _sample(pod_id: int, reading: Reading) -> MetricSample:
+def _sample(pod_id: int, reading: PodReading) -> MetricSample:
     return MetricSample(
         pod_id=pod_id,
         at=reading.at,

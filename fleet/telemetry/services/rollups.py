@@ -16,9 +16,9 @@ from fleet.models import MetricSample, Pod, WorkloadHour, WorkloadMinute
 from fleet.telemetry.domain.counters import (
     COUNTER_NAMES,
     LONGEST_GAP,
-    Counters,
+    CounterSums,
     Increase,
-    Reading,
+    PodReading,
     increases,
     total,
 )
@@ -92,7 +92,7 @@ def thin(*, at: datetime | None = None) -> int:
     return thinned + expired
 
 
-def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, list[Reading]]:
+def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, list[PodReading]]:
     """Return the readings of each pod from `start` on, with the last one before."""
     samples = MetricSample.objects.filter(pod__workload__in=workload_ids, at__gte=start)
     before = MetricSample.objects.filter(
@@ -101,7 +101,7 @@ def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, l
     newest = Subquery(before.order_by("-at").values("pk")[:1])
     pods = Pod.objects.filter(workload__in=workload_ids).order_by()
     last = MetricSample.objects.filter(pk__in=pods.values_list(newest))
-    by_pod: dict[_PodKey, list[Reading]] = defaultdict(list)
+    by_pod: dict[_PodKey, list[PodReading]] = defaultdict(list)
     for rows in (last, samples):
         # Not as objects: there are thousands of them every few seconds.
         for (
@@ -118,9 +118,9 @@ def _readings(workload_ids: Collection[int], start: datetime) -> dict[_PodKey, l
             *("running_requests", *COUNTER_NAMES),
         ):
             by_pod[pod_id, workload_id, ready_at].append(
-                Reading(
+                PodReading(
                     at,
-                    Counters(*counters),
+                    CounterSums(*counters),
                     gpu_utilisation=utilisation,
                     running_requests=running,
                     order=pk,

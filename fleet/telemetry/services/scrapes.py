@@ -16,7 +16,7 @@ from fleet.clusters.domain.prometheus_series import Series, SeriesResult
 from fleet.clusters.services import prometheus
 from fleet.models import Cluster, MetricSample, ScrapeReading
 from fleet.telemetry.domain import direct_pods, metrics_page, scraped_pages
-from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.counters import PodReading
 from fleet.telemetry.domain.direct_pods import DirectPods
 from fleet.telemetry.domain.language_metrics import NotLanguageMetrics
 from fleet.telemetry.domain.scraped_pages import PodName, ScrapedPage
@@ -77,7 +77,7 @@ def choose(targets: Sequence[Target]) -> Choice:
     return choice
 
 
-def read(scraped: Sequence[ClusterTargets]) -> list[tuple[Target, Reading]]:
+def read(scraped: Sequence[ClusterTargets]) -> list[tuple[Target, PodReading]]:
     """Query each Prometheus whose turn it is and record what it had. Returns the readings that are new: a pod that was not
     scraped again has none.
     """
@@ -105,7 +105,7 @@ def _claim(cluster: Cluster) -> bool:
 
 def _of_cluster(
     one: ClusterTargets, results: Sequence[SeriesResult] | PrometheusError, now: datetime
-) -> list[tuple[Target, Reading]]:
+) -> list[tuple[Target, PodReading]]:
     series, problem = _merged(results)
     names = {(target.namespace, target.name) for target in one.targets}
     pages = {} if problem else scraped_pages.by_pod(series, names)
@@ -162,7 +162,7 @@ def _record(cluster: Cluster, choice: DirectPods[Target], **changed: object) -> 
 
 def _new_readings(
     cluster: Cluster, pages: Mapping[Target, Sequence[ScrapedPage]], now: datetime
-) -> list[tuple[Target, Reading]]:
+) -> list[tuple[Target, PodReading]]:
     stored = dict(
         MetricSample.objects.filter(
             pod__cluster=cluster, at__gte=now - 2 * _MOST_BEHIND, at__lte=now + _MOST_AHEAD
@@ -177,7 +177,7 @@ def _new_readings(
 
 def _read(
     target: Target, pages: Sequence[ScrapedPage], stored: Mapping[int, datetime]
-) -> Reading | None:
+) -> PodReading | None:
     """Read the newest page that is one of a model server: a sidecar may be scraped too. None if it is stored
     already, or if there is none.
     """

@@ -87,13 +87,13 @@ def _has_whole_gpus(pod: Pod) -> bool:
     """Whether all memory used on its GPUs is its own."""
     if pod.node is None or pod.gpu_resource != shares.WHOLE or not pod.gpu_units:
         return False
-    gpus = shares.gpus_of(pod.node.labels, pod.node.allocatable)
+    gpus = shares.read_gpus(pod.node.labels, pod.node.allocatable)
     return gpus.replicas == 1 and not gpus.single_profile
 
 
 def _client(pod: Pod) -> KubeClient | None:
     try:
-        return clients.connect(clients.connection_of(pod.cluster))
+        return clients.connect(clients.build_connection(pod.cluster))
     except ClusterError as error:
         logger.warning("no metrics from cluster %s: %s", pod.cluster_id, error.message)
         return None

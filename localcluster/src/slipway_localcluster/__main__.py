@@ -23,7 +23,7 @@ from slipway_localcluster.watch import Hub
 _HOST = "127.0.0.1"
 
 
-class Server(uvicorn.Server):
+class ClusterServer(uvicorn.Server):
     """Ends the watches first, because uvicorn waits for open responses before it stops."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub, ready_line: str) -> None:
@@ -124,7 +124,7 @@ def _serve(
     )
     port = listener.getsockname()[1]
     ready_line = f"local cluster ready at https://{_HOST}:{port} ({credentials.kubeconfig})"
-    server = Server(config, hub, ready_line)
+    server = ClusterServer(config, hub, ready_line)
 
     def end(number: int, _frame: FrameType | None) -> None:
         # uvicorn raises the signal again once it has stopped; the default handler would end this

@@ -7,7 +7,12 @@ from typing import Any
 from slipway_localcluster import bodies
 from slipway_localcluster.errors import BadRequest, Cause, Invalid, JsonObject
 from slipway_localcluster.requests import media_type
-from slipway_localcluster.rules.causes import forbidden, invalid, required, unsupported
+from slipway_localcluster.rules.causes import (
+    forbidden,
+    invalid,
+    report_required,
+    report_unsupported,
+)
 from slipway_localcluster.writes import WriteOptions
 
 Query = Mapping[str, str]
@@ -64,13 +69,13 @@ def _require(name: str, faults: list[Cause]) -> None:
 
 def _dry_run_faults(dry_run: str) -> Iterator[Cause]:
     if dry_run not in ("", "All"):
-        yield unsupported("dryRun", [dry_run], ["All"])
+        yield report_unsupported("dryRun", [dry_run], ["All"])
 
 
 def _write_faults(query: Query) -> Iterator[Cause]:
     validation, manager = query.get("fieldValidation") or "Warn", query.get("fieldManager", "")
     if validation not in _VALIDATIONS:
-        yield unsupported("fieldValidation", validation, _VALIDATIONS)
+        yield report_unsupported("fieldValidation", validation, _VALIDATIONS)
     if len(manager) > _LONGEST_MANAGER:
         detail = f"may not be more than {_LONGEST_MANAGER} bytes"
         yield Cause("FieldValueTooLong", f"Too long: {detail}", "fieldManager")
@@ -80,14 +85,14 @@ def _write_faults(query: Query) -> Iterator[Cause]:
 
 def _patch_faults(query: Query, *, is_apply: bool) -> Iterator[Cause]:
     if is_apply and not query.get("fieldManager"):
-        yield required("fieldManager", "is required for apply patch")
+        yield report_required("fieldManager", "is required for apply patch")
     if not is_apply and "force" in query:
         yield forbidden("force", "may not be specified for non-apply patch")
 
 
 def _propagation_faults(propagation: str, body: JsonObject) -> Iterator[Cause]:
     if propagation not in _PROPAGATIONS:
-        yield unsupported("propagationPolicy", propagation, _PROPAGATIONS)
+        yield report_unsupported("propagationPolicy", propagation, _PROPAGATIONS)
     if body.get("propagationPolicy") and body.get("orphanDependents") is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         yield invalid("propagationPolicy", propagation, detail)

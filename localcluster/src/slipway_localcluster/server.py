@@ -49,7 +49,7 @@ _SUBRESOURCES = ("", "status")
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ApiParts:
     """The parts that handle a request."""
 
     store: Store
@@ -60,7 +60,7 @@ class Api:
 
 
 def build_app(store: Store, hub: watch.Hub, *, access: PodAccess, token: str) -> Starlette:
-    api = Api(store, hub, Writer(store), PodEndpoints(store, hub, access), token)
+    api = ApiParts(store, hub, Writer(store), PodEndpoints(store, hub, access), token)
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -86,7 +86,7 @@ async def _internal_error(_request: Request, error: Exception) -> Response:
     return _json(internal.as_status(), internal.status)
 
 
-async def _dispatch(api: Api, request: Request) -> Response:
+async def _dispatch(api: ApiParts, request: Request) -> Response:
     parts = [part for part in request.url.path.split("/") if part]
     if parts and parts[0] in _OPEN_PATHS:
         return _json(discovery.VERSION) if parts[0] == "version" else PlainTextResponse("ok")
@@ -142,7 +142,7 @@ def _split(parts: list[str]) -> tuple[str, str, list[str]]:
     raise NotFound("the server could not find the requested resource")
 
 
-async def _handle(api: Api, request: Request, resource: Resource) -> Response:
+async def _handle(api: ApiParts, request: Request, resource: Resource) -> Response:
     subresource = resource.target.subresource
     if resource.kind is POD and subresource == "log" and request.method == "GET":
         return await api.pods.log(request, resource)
@@ -159,7 +159,7 @@ async def _handle(api: Api, request: Request, resource: Resource) -> Response:
     return await _VERBS[request.method](api, request, resource)
 
 
-async def _get(api: Api, request: Request, resource: Resource) -> Response:
+async def _get(api: ApiParts, request: Request, resource: Resource) -> Response:
     query = request.query_params
     output = reads.output_format_of(resource, request.headers.get("accept", ""), query)
     if parsing.is_true(query.get("watch")):
@@ -170,7 +170,9 @@ async def _get(api: Api, request: Request, resource: Resource) -> Response:
     return _json(output.render_object(api.store.get(target.kind, target.namespace, target.name)))
 
 
-def _watch(api: Api, request: Request, resource: Resource, output: reads.OutputFormat) -> Response:
+def _watch(
+    api: ApiParts, request: Request, resource: Resource, output: reads.OutputFormat
+) -> Response:
     query = request.query_params
     seconds = query.get("timeoutSeconds", "")
     requested = watch.WatchRequest(
@@ -187,7 +189,7 @@ def _watch(api: Api, request: Request, resource: Resource, output: reads.OutputF
     return StreamingResponse(lines, media_type="application/json")
 
 
-async def _post(api: Api, request: Request, resource: Resource) -> Response:
+async def _post(api: ApiParts, request: Request, resource: Resource) -> Response:
     if resource.target.name is not None:
         raise MethodNotAllowed
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
@@ -197,7 +199,7 @@ async def _post(api: Api, request: Request, resource: Resource) -> Response:
     return _written(request, resource, created)
 
 
-async def _put(api: Api, request: Request, resource: Resource) -> Response:
+async def _put(api: ApiParts, request: Request, resource: Resource) -> Response:
     if resource.target.name is None:
         raise MethodNotAllowed
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
@@ -207,7 +209,7 @@ async def _put(api: Api, request: Request, resource: Resource) -> Response:
     return _written(request, resource, updated)
 
 
-async def _patch(api: Api, request: Request, resource: Resource) -> Response:
+async def _patch(api: ApiParts, request: Request, resource: Resource) -> Response:
     if resource.target.name is None:
         raise MethodNotAllowed
     raw = await request.body()
@@ -217,7 +219,7 @@ async def _patch(api: Api, request: Request, resource: Resource) -> Response:
     return _written(request, resource, written)
 
 
-async def _delete(api: Api, request: Request, resource: Resource) -> Response:
+async def _delete(api: ApiParts, request: Request, resource: Resource) -> Response:
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
     deletion = options.delete_options(_options(request), body)
     target = resource.target
@@ -235,7 +237,7 @@ async def _delete(api: Api, request: Request, resource: Resource) -> Response:
     return _json(output.render_list(deleted, {"resourceVersion": str(api.store.revision)}))
 
 
-def _deletion(api: Api, resource: Resource, deleted: JsonObject) -> JsonObject:
+def _deletion(api: ApiParts, resource: Resource, deleted: JsonObject) -> JsonObject:
     """Return the object while it exists, else a Status that names the deleted one."""
     target, metadata = resource.target, deleted["metadata"]
     if api.store.find(target.kind, target.namespace, str(target.name)) is not None:
@@ -250,7 +252,7 @@ def _deletion(api: Api, resource: Resource, deleted: JsonObject) -> JsonObject:
     return status | {"status": "Success", "details": details}
 
 
-async def _scale(api: Api, request: Request, resource: Resource) -> Response:
+async def _scale(api: ApiParts, request: Request, resource: Resource) -> Response:
     target = replace(resource.target, subresource="")
     live = api.store.get(target.kind, target.namespace, str(target.name))
     if request.method == "GET":
@@ -264,7 +266,7 @@ async def _scale(api: Api, request: Request, resource: Resource) -> Response:
     return _json(scale.scale_of(api.writer.update(target, scaled, _options(request)).obj))
 
 
-async def _evict(api: Api, request: Request, resource: Resource) -> Response:
+async def _evict(api: ApiParts, request: Request, resource: Resource) -> Response:
     if request.method != "POST":
         raise MethodNotAllowed
     body = parsing.read_body(await request.body(), request.headers.get("content-type", ""))
@@ -272,7 +274,7 @@ async def _evict(api: Api, request: Request, resource: Resource) -> Response:
     return _json(evictions.evict(api.store, api.writer, resource.target, deletion), 201)
 
 
-_Verb = Callable[[Api, Request, Resource], Awaitable[Response]]
+_Verb = Callable[[ApiParts, Request, Resource], Awaitable[Response]]
 _VERBS: dict[str, _Verb] = {
     "GET": _get,
     "HEAD": _get,

@@ -91,7 +91,7 @@ def invite(*, actor: User, team: Team, name: str, email: str, role: str) -> NewI
             fields={"email": "invited already"},
         ) from error
     is_mailed = row.next_check_at is not None
-    return NewInvitation(row, "" if is_mailed else f"/invitation/{links.token_of(row.nonce)}")
+    return NewInvitation(row, "" if is_mailed else f"/invitation/{links.derive_token(row.nonce)}")
 
 
 def list_open(*, actor: User, team: Team | None = None) -> QuerySet[Invitation]:
@@ -124,7 +124,7 @@ def revoke(*, actor: User, invitation_id: int) -> Invitation:
     return row
 
 
-def revoke_of(inviter: User) -> int:
+def revoke_invitations(inviter: User) -> int:
     """Revoke what a person who is being deactivated has handed out. Needs a transaction."""
     return links.revoke(Invitation, created_by=inviter)
 

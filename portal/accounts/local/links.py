@@ -37,11 +37,11 @@ def can_mail() -> bool:
 def new_fields() -> dict[str, Any]:
     """Return the fields of a row that make a link."""
     nonce = secrets.token_hex(16)
-    return {"nonce": nonce, "digest": digest_of(token_of(nonce))}
+    return {"nonce": nonce, "digest": digest_of(derive_token(nonce))}
 
 
-def token_of(nonce: str) -> str:
-    return sealing.token_of(_PURPOSE, nonce)
+def derive_token(nonce: str) -> str:
+    return sealing.derive_token(_PURPOSE, nonce)
 
 
 def digest_of(token: str) -> str:

@@ -60,13 +60,13 @@ class Challenge:
     state: Mapping[str, Any]
 
 
-def list_of(user: User) -> list[Passkey]:
+def list_passkeys(user: User) -> list[Passkey]:
     return list(Passkey.objects.filter(user=user))
 
 
 def begin_adding(*, actor: User, site: Site) -> Challenge:
     _require_local(actor)
-    known = [_credential(row) for row in list_of(actor)]
+    known = [_credential(row) for row in list_passkeys(actor)]
     if len(known) >= MOST:
         raise Conflict(f"You have {MOST} passkeys. Remove one first.", code="too_many")
     entity = PublicKeyCredentialUserEntity(
@@ -119,7 +119,7 @@ def add(
 
 def begin_proof(user: User, site: Site) -> Challenge | None:
     """Begin a proof with one of the user's passkeys. None if they have none."""
-    known = [_credential(row) for row in list_of(user)]
+    known = [_credential(row) for row in list_passkeys(user)]
     if not known:
         return None
     options, state = _server(site).authenticate_begin(
@@ -164,7 +164,7 @@ def _proven(
     user: User, site: Site, state: Mapping[str, Any] | None, answer: str
 ) -> tuple[int, Passkey]:
     """Return the new count and the passkey. Raises ValueError and its like."""
-    rows = {row.credential_id: row for row in list_of(user)}
+    rows = {row.credential_id: row for row in list_passkeys(user)}
     response = AuthenticationResponse.from_dict(_read(answer))
     known = [_credential(row) for row in rows.values()]
     credential = _server(site).authenticate_complete(_required(state), known, response)

@@ -32,4 +32,4 @@ def require(user: User, password: str, *, attempt: Attempt, field: str) -> None:
             user.username, reason=sign_in_events.Reason.PASSWORD, address=attempt.address
         )
         raise Invalid("This is not your password.", fields={field: "not your password"})
-    sign_ins.succeeded(attempt)
+    sign_ins.record_success(attempt)

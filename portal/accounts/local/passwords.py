@@ -67,7 +67,7 @@ def make_link(*, actor: User, username: str) -> NewPasswordLink:
         row = _create_link(person, lifetime=_BY_ADMIN, created_by=actor, is_mailed=False)
         _record_holder(row)
         trail.record(actor=actor, action=LINK_MADE, obj=person, label=username)
-    return NewPasswordLink(row, f"/password-link/{links.token_of(row.nonce)}")
+    return NewPasswordLink(row, f"/password-link/{links.derive_token(row.nonce)}")
 
 
 def request_by_mail(*, email: str, network: str) -> None:

@@ -142,7 +142,7 @@ def remove(*, actor: User) -> None:
         _remove(actor, actor, "")
 
 
-def remove_of(*, actor: Actor, username: str, reason: str = "") -> None:
+def remove_factors(*, actor: Actor, username: str, reason: str = "") -> None:
     """Remove all of a person's factors, for platform admins, if phone, passkeys and recovery codes are lost."""
     person = people.get(actor=actor, username=username)
     step_up.require(actor)
@@ -216,7 +216,7 @@ def _use_recovery(user: User, code: str) -> bool:
 def _step_of(row: Authenticator, code: str) -> int | None:
     key = sealing.unseal(_KEYS, row.sealed_key)
     seconds = int(clock.now().timestamp())
-    return totp.step_of(key, code, seconds=seconds, after=row.last_step)
+    return totp.find_step(key, code, seconds=seconds, after=row.last_step)
 
 
 def _new_codes(user: User) -> list[str]:

@@ -47,7 +47,7 @@ def method_of(session: SessionBase) -> str:
     return str(session.get(BEGAN, {}).get("method", LOCAL))
 
 
-def list_of(user: User, *, current_key: str | None) -> list[SessionRow]:
+def list_sessions(user: User, *, current_key: str | None) -> list[SessionRow]:
     """List the sessions that are valid now: the current one, then by last use."""
     rows = [
         SessionRow(

@@ -33,7 +33,7 @@ def code_at(key: str, seconds: int) -> str:
     return totp.generate(seconds).decode()
 
 
-def step_of(key: str, code: str, *, seconds: int, after: int) -> int | None:
+def find_step(key: str, code: str, *, seconds: int, after: int) -> int | None:
     """Return the time step of a code that is valid now and later than the step `after`. None for any other."""
     text = "".join(code.split())
     now = seconds // STEP_SECONDS

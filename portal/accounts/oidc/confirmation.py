@@ -16,7 +16,7 @@ _FRESH: Final = timedelta(minutes=5)
 _LEEWAY: Final = timedelta(minutes=1)
 
 
-def authenticated_at(claims: Mapping[str, Any]) -> datetime | None:
+def read_sign_in_time(claims: Mapping[str, Any]) -> datetime | None:
     """Return when the person showed the provider who they are. None if it does not say, or names a future time."""
     seconds = claims.get("auth_time")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -36,7 +36,7 @@ def check(provider: Provider, claims: Mapping[str, Any], *, user: User) -> None:
             "account.",
             code="another_person",
         )
-    at = authenticated_at(claims)
+    at = read_sign_in_time(claims)
     if at is None or clock.now() - at > _FRESH:
         raise SignInRefused(
             f"{provider.label} did not ask you to sign in again, or did not say when it did. A platform admin "

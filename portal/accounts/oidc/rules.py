@@ -76,7 +76,7 @@ def grant(rules: Sequence[Rule], claims: Mapping[str, Any]) -> Grant:
     roles: dict[str, str] = {}
     is_admin = False
     for rule in rules:
-        for value in values_of(claims, rule.claim):
+        for value in read_claim(claims, rule.claim):
             match = rule.match(value)
             if match is None:
                 continue
@@ -88,7 +88,7 @@ def grant(rules: Sequence[Rule], claims: Mapping[str, Any]) -> Grant:
     return Grant(roles=roles, is_platform_admin=is_admin)
 
 
-def values_of(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def read_claim(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return the texts of a claim. A name with dots is also a path: `realm_access.roles`.
 
     Raises ClaimsIncomplete if the claim is only referred to (`_claim_names`, as Entra ID does above 200 groups), or

@@ -72,7 +72,7 @@ def sign_in(provider: Provider, claims: Mapping[str, Any]) -> User:
 def _granted(provider: Provider, claims: Mapping[str, Any]) -> Grant:
     try:
         for claim, value in provider.required:
-            if value not in rules.values_of(claims, claim):
+            if value not in rules.read_claim(claims, claim):
                 raise SignInRefused(
                     f"Your account at {provider.label} may not use this portal: "
                     f"it needs {claim}={value}.",

@@ -27,7 +27,7 @@ def decide(provider: Provider, user: User) -> ProvisionedPerson | None:
     return rows.first()
 
 
-def granted_to(provider: Provider, person: ProvisionedPerson) -> Grant:
+def grant_by_groups(provider: Provider, person: ProvisionedPerson) -> Grant:
     """Return what the rules on the claim `groups` give, matched by the name of each group and by its identifier."""
     names = person.groups.values_list("display_name", "external_id")
     values = sorted({text for pair in names for text in pair if text})
@@ -40,7 +40,7 @@ def apply(provider: Provider, people: Iterable[ProvisionedPerson]) -> None:
         if decide(provider, person.user) is None:
             continue
         user = User.objects.select_for_update().get(pk=person.user_id)
-        granted = granted_to(provider, person)
+        granted = grant_by_groups(provider, person)
         reason = f"groups of {provider.label}"
         has_role = granted_roles.apply_roles(user, provider, granted, {provider.name}, reason)
         identity = Identity.objects.filter(user=user, issuer=provider.issuer).first()

@@ -55,7 +55,9 @@ def group(row: ProvisionedGroup, base: str, *, has_members: bool = True) -> dict
     return body
 
 
-def listed(resources: Sequence[Mapping[str, Any]], *, total: int, start: int) -> dict[str, Any]:
+def render_list(
+    resources: Sequence[Mapping[str, Any]], *, total: int, start: int
+) -> dict[str, Any]:
     return {
         "schemas": [f"{MESSAGES}:ListResponse"],
         "totalResults": total,

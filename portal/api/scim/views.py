@@ -38,7 +38,7 @@ class Call:
     def json(self) -> Mapping[str, Any]:
         try:
             read = documents.read_json(self.body)
-        except documents.Unreadable as error:
+        except documents.UnreadableDocument as error:
             raise ScimError(
                 400, f"The body cannot be read: {error.message}", "invalidSyntax"
             ) from error
@@ -136,13 +136,13 @@ class ConfigView(ScimView):
 class ResourceTypesView(ScimView):
     def on_get(self, call: Call) -> HttpResponse:
         rows = resources.resource_types()
-        return _answer(resources.listed(rows, total=len(rows), start=1))
+        return _answer(resources.render_list(rows, total=len(rows), start=1))
 
 
 class SchemasView(ScimView):
     def on_get(self, call: Call) -> HttpResponse:
         rows = resources.schemas()
-        return _answer(resources.listed(rows, total=len(rows), start=1))
+        return _answer(resources.render_list(rows, total=len(rows), start=1))
 
 
 def _call_of(request: HttpRequest) -> Call:
@@ -173,7 +173,7 @@ def _list(call: Call, rows: QuerySet[Any], render: Any) -> HttpResponse:
     start = max(1, _number(call, "startIndex", 1))
     count = min(max(0, _number(call, "count", 100)), resources.MOST_RESULTS)
     page: list[ProvisionedPerson | ProvisionedGroup] = list(rows[start - 1 : start - 1 + count])
-    body = resources.listed([render(row) for row in page], total=rows.count(), start=start)
+    body = resources.render_list([render(row) for row in page], total=rows.count(), start=start)
     return _answer(body)
 
 

@@ -60,7 +60,7 @@ class ServiceAccountsView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         actor = actor_of(request)
         team = teams.get_visible(actor=actor, slug=slug)
-        rows = service_accounts.list_of(actor=actor, team=team)
+        rows = service_accounts.list_service_accounts(actor=actor, team=team)
         return Response(ServiceAccountSerializer(rows, many=True).data)
 
     @extend_schema(

@@ -48,7 +48,7 @@ def add_replacing(files: Files, recorded: Collection[Name]) -> set[Name]:
     return {*recorded, *replacing}
 
 
-def unreleased(files: Files, recorded: Collection[Name]) -> list[Name]:
+def list_unreleased(files: Files, recorded: Collection[Name]) -> list[Name]:
     """Return recorded migrations that no release has, of a database that lacks what replaces them."""
     half = {app for (app, name), one in files.items() if one.replaces} - {
         app for (app, name), one in files.items() if one.replaces and (app, name) in recorded

@@ -31,7 +31,7 @@ def register_rows(task_name: str, model: type[Leased]) -> None:
     register(task_name, lambda: leases.has_due(model))
 
 
-def registered() -> Collection[str]:
+def list_registered() -> Collection[str]:
     return _looks.keys()
 
 

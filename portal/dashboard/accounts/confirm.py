@@ -15,9 +15,9 @@ from portal.core import clock
 from portal.core.client_address import client_address
 from portal.ui import confirm_page, kept_input
 from portal.ui.access import people_only
-from portal.ui.confirm_page import AnswerForm, CodeForm
+from portal.ui.confirm_page import AnswerForm, ConfirmCodeForm
 from portal.ui.second_factor import passkeys as challenges
-from portal.ui.sign_in_session import attempt_of
+from portal.ui.sign_in_session import build_attempt
 
 
 @never_cache
@@ -26,9 +26,9 @@ from portal.ui.sign_in_session import attempt_of
 def confirm(request: HttpRequest, user: User) -> HttpResponse:
     next_path = _safe_path(request)
     if request.method == "GET":
-        form = confirm_page.form_of(user)
+        form = confirm_page.build_form(user)
         return confirm_page.show(request, user, form=form, next_path=next_path)
-    form = confirm_page.form_of(user, request.POST)
+    form = confirm_page.build_form(user, request.POST)
     kept = request.POST.get("kept", "")
     if form.run(lambda: _check(request, user, form)) is None:
         return confirm_page.show(
@@ -48,15 +48,15 @@ def _check(request: HttpRequest, user: User, form: AnswerForm) -> bool:
     if passkey := form.cleaned_data["passkey"]:
         passkeys.require(
             user,
-            site=challenges.site_of(request),
+            site=challenges.find_site(request),
             state=challenges.take(request, user),
             answer=passkey,
             address=client_address(request),
         )
-    elif isinstance(form, CodeForm):
+    elif isinstance(form, ConfirmCodeForm):
         second_factor.require(user, answer, address=client_address(request))
     else:
-        attempt = attempt_of(request, user.username)
+        attempt = build_attempt(request, user.username)
         password_checks.require(user, answer, attempt=attempt, field="answer")
     return True
 

@@ -82,7 +82,7 @@ def _invite(user: User, slug: str, form: InviteForm) -> NewInvitation | None:
 def _shown(request: HttpRequest, made: NewInvitation | None) -> ShownLink | None:
     if made is None:
         return None
-    return shown_links.of(
+    return shown_links.build_shown_link(
         request,
         made.row,
         path=made.path,

@@ -18,7 +18,7 @@ from portal.accounts.models import User
 from portal.ui.access import people_only
 from portal.ui.second_factor import passkeys as challenges
 from portal.ui.service_form import ServiceForm
-from portal.ui.sign_in_session import attempt_of
+from portal.ui.sign_in_session import build_attempt
 
 
 class _PasswordForm(ServiceForm):
@@ -65,7 +65,7 @@ def passkey_list(request: HttpRequest, user: User) -> HttpResponse:
 @people_only
 def begin(request: HttpRequest, user: User) -> HttpResponse:
     """Return what the browser needs to create a passkey."""
-    challenge = passkeys.begin_adding(actor=user, site=challenges.site_of(request))
+    challenge = passkeys.begin_adding(actor=user, site=challenges.find_site(request))
     return JsonResponse(challenges.keep(request, user, challenge))
 
 
@@ -91,7 +91,7 @@ def _add(request: HttpRequest, user: User, form: NewPasskeyForm) -> list[str]:
     _check(request, user, form)
     return passkeys.add(
         actor=user,
-        site=challenges.site_of(request),
+        site=challenges.find_site(request),
         state=state,
         answer=form.cleaned_data["passkey"],
         name=form.cleaned_data["name"],
@@ -100,7 +100,7 @@ def _add(request: HttpRequest, user: User, form: NewPasskeyForm) -> list[str]:
 
 def _check(request: HttpRequest, user: User, form: _PasswordForm) -> None:
     """So that whoever finds an open session neither adds nor removes a factor."""
-    attempt = attempt_of(request, user.username)
+    attempt = build_attempt(request, user.username)
     password = form.cleaned_data["password"]
     password_checks.require(user, password, attempt=attempt, field="password")
 
@@ -123,7 +123,7 @@ def _page(
 ) -> HttpResponse:
     """Passwords and answers are never sent back."""
     context = {
-        "passkeys": passkeys.list_of(user),
+        "passkeys": passkeys.list_passkeys(user),
         "form": form or NewPasskeyForm(),
         "removal": removal,
         "codes": codes,

@@ -33,7 +33,7 @@ class ForgottenForm(forms.Form):
 
 @never_cache
 @require_http_methods(["GET", "POST"])
-def forgotten(request: HttpRequest) -> HttpResponse:
+def request_password_link(request: HttpRequest) -> HttpResponse:
     """Request a password link. The response is the same whether or not anybody has the address."""
     form = ForgottenForm(request.POST if request.method == "POST" else None)
     is_sent = False
@@ -80,5 +80,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 @people_only
 def make(request: HttpRequest, user: User, username: str) -> HttpResponse:
     made = passwords.make_link(actor=user, username=username)
-    shown = shown_links.of(request, made.row, path=made.path, title=f"Password link for {username}")
+    shown = shown_links.build_shown_link(
+        request, made.row, path=made.path, title=f"Password link for {username}"
+    )
     return people.render_person(request, user, username, link=shown)

@@ -17,7 +17,7 @@ from portal.accounts.local.session_store import BEGAN
 from portal.accounts.models import User
 from portal.ui.access import people_only
 from portal.ui.service_form import ServiceForm
-from portal.ui.sign_in_session import attempt_of
+from portal.ui.sign_in_session import build_attempt
 
 
 class FirstCodeForm(ServiceForm):
@@ -93,14 +93,14 @@ def remove(request: HttpRequest, user: User) -> HttpResponse:
 @require_POST
 @people_only
 def remove_of_person(request: HttpRequest, user: User, username: str) -> HttpResponse:
-    second_factor.remove_of(actor=user, username=username)
+    second_factor.remove_factors(actor=user, username=username)
     messages.success(request, f"{username} signs in with the password alone now.")
     return redirect("admin-person", username=username)
 
 
 def _check(request: HttpRequest, user: User, form: PasswordForm) -> None:
     """So that whoever finds an open session cannot take the second factor away."""
-    attempt = attempt_of(request, user.username)
+    attempt = build_attempt(request, user.username)
     password = form.cleaned_data["password"]
     password_checks.require(user, password, attempt=attempt, field="password")
 

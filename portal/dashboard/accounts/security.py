@@ -19,7 +19,7 @@ from portal.accounts.models import User
 from portal.core import clock
 from portal.dashboard.accounts.password_fields import NewPasswordForm
 from portal.ui.access import people_only
-from portal.ui.sign_in_session import attempt_of
+from portal.ui.sign_in_session import build_attempt
 
 
 class ChangePasswordForm(NewPasswordForm):
@@ -59,7 +59,7 @@ def _change(request: HttpRequest, user: User, form: ChangePasswordForm) -> bool:
         actor=user,
         current=form.cleaned_data["current"],
         new=form.cleaned_data["password"],
-        attempt=attempt_of(request, user.username),
+        attempt=build_attempt(request, user.username),
         session_key=request.session.session_key or "",
     )
     return True
@@ -90,12 +90,12 @@ def render_page(
 ) -> HttpResponse:
     """Render the page. A refused form shows its errors; passwords are never sent back."""
     context = {
-        "sessions": sessions.list_of(user, current_key=request.session.session_key),
+        "sessions": sessions.list_sessions(user, current_key=request.session.session_key),
         "form": form or ChangePasswordForm(),
         "has_password": user.has_usable_password(),
         "has_factor": second_factor.has_app(user),
-        "passkeys": passkeys.list_of(user),
-        "holds": four_eyes.list_of(user),
+        "passkeys": passkeys.list_passkeys(user),
+        "holds": four_eyes.list_counterparts(user),
         "codes_left": second_factor.codes_left(user),
     }
     return render(request, "accounts/security.html", context, status=status)

@@ -23,7 +23,7 @@ class ShownLink:
     mailed_to: str
 
 
-def of(
+def build_shown_link(
     request: HttpRequest, row: AccountLink, *, path: str, title: str, email: str = ""
 ) -> ShownLink:
     base = settings.SLIPWAY_PUBLIC_URL

@@ -29,7 +29,7 @@ urlpatterns = [
         invitations.invite_to_team,
         name="admin-team-invite",
     ),
-    path("sign-in/forgotten", password_links.forgotten, name="forgotten"),
+    path("sign-in/forgotten", password_links.request_password_link, name="forgotten"),
     path("password-link/<str:token>", password_links.open_link, name="password-link-open"),
     path("password-link", password_links.choose, name="password-link"),
     path(

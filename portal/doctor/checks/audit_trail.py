@@ -14,7 +14,7 @@ from portal.audit import sealing, verification
 from portal.audit.models import AnchorCopy, AuditEvent, ChainAnchor, StreamPosition
 from portal.core import clock
 from portal.doctor.checks.database import row
-from portal.doctor.lines import Line, Status, failed, note, ok, unknown
+from portal.doctor.lines import Line, Status, note, ok, report_failed, report_unknown
 from portal.doctor.registry import check
 
 _AREA: Final = "audit trail"
@@ -33,7 +33,9 @@ def role() -> Iterator[Line]:
         "SELECT rolname, rolsuper OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     )
     if is_super:
-        yield failed("Database role", f"{name} is a superuser, so no trigger stops it", _ROLES)
+        yield report_failed(
+            "Database role", f"{name} is a superuser, so no trigger stops it", _ROLES
+        )
         return
     for table in _tables():
         owns, may_empty = row(
@@ -41,11 +43,13 @@ def role() -> Iterator[Line]:
             f"has_table_privilege(oid, 'TRUNCATE') FROM pg_class WHERE oid = '{table}'::regclass"
         )
         if owns:
-            yield failed("Database role", f"{name} owns {table} and can drop its triggers", _ROLES)
+            yield report_failed(
+                "Database role", f"{name} owns {table} and can drop its triggers", _ROLES
+            )
             return
         if may_empty:
             fix = f"As the owner: REVOKE TRUNCATE ON {table} FROM {name};"
-            yield failed("Database role", f"{name} may TRUNCATE {table}", fix)
+            yield report_failed("Database role", f"{name} may TRUNCATE {table}", fix)
             return
     yield ok("Database role", f"{name} owns no audit table and may empty none")
 
@@ -60,7 +64,7 @@ def triggers() -> Iterator[Line]:
             f"AND tgname IN ('audit_events_are_final', 'audit_events_are_kept') AND tgrelid = '{table}'::regclass"
         )
         if active != _TRIGGERS:
-            yield failed(
+            yield report_failed(
                 "Triggers",
                 f"no trigger protects {table} from changes",
                 f"As the owner: ALTER TABLE {table} ENABLE TRIGGER ALL; then find out who switched it off.",
@@ -74,15 +78,17 @@ def chain() -> Iterator[Line]:
     """Check the chain in the database. The daily task and `audit_verify` compare the anchors in the bucket."""
     report = verification.verify(with_store=False)
     if report.problem:
-        yield failed(
+        yield report_failed(
             "Chain", str(report.problem), "See the table in docs/audit.md, section Verifying."
         )
         return
     yield ok("Chain", f"intact: {report.position} events, {report.anchors} anchors agree")
-    oldest = sealing.unsealed().order_by("at").values_list("at", flat=True).first()
+    oldest = sealing.list_unsealed().order_by("at").values_list("at", flat=True).first()
     if oldest and clock.now() - oldest > _LATEST_SEAL:
         detail = f"{report.unsealed} events wait since {oldest:%Y-%m-%d %H:%M} UTC"
-        yield failed("Sealing", detail, "Start beat and a worker of the queue notifications.")
+        yield report_failed(
+            "Sealing", detail, "Start beat and a worker of the queue notifications."
+        )
 
 
 @check(_AREA, "Anchors", fix=_READ)
@@ -91,15 +97,15 @@ def anchors() -> Iterator[Line]:
     if newest is None:
         if AuditEvent.objects.exists():
             fix = "The first is made within ten minutes by beat and a worker of the queue notifications."
-            yield unknown("Anchors", "none yet", fix)
+            yield report_unknown("Anchors", "none yet", fix)
         return
     today = clock.now().date()
     if newest.day < today - timedelta(days=1):
         fix = "Start beat and a worker of the queue notifications."
-        yield failed("Anchors", f"the last one is of {newest.day}", fix)
+        yield report_failed("Anchors", f"the last one is of {newest.day}", fix)
     elif not AnchorCopy.objects.filter(anchor=newest).exists():
         fix = "Check the bucket and the role: it needs s3:PutObject on audit/anchors/*."
-        yield failed("Anchors", f"the anchor of {newest.day} is not in the bucket yet", fix)
+        yield report_failed("Anchors", f"the anchor of {newest.day} is not in the bucket yet", fix)
     else:
         yield _lock_of(newest)
 
@@ -112,7 +118,7 @@ def stream() -> Iterator[Line]:
         return
     for position in StreamPosition.objects.exclude(error=""):
         fix = "Check SLIPWAY_AUDIT_SYSLOG, its certificate and the network path to it. Nothing is lost meanwhile."
-        yield failed("Stream", f"{position.target}: {position.error}", fix)
+        yield report_failed("Stream", f"{position.target}: {position.error}", fix)
 
 
 def _lock_of(anchor: ChainAnchor) -> Line:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import redis
 from django.conf import settings
 
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 
 _AREA: Final = "broker"
@@ -35,7 +35,7 @@ def server() -> Iterator[Line]:
     name = "Valkey" if "valkey_version" in about else "Redis"
     version = str(about.get("valkey_version") or about["redis_version"])
     if int(version.split(".", maxsplit=1)[0]) < _OLDEST:
-        yield failed("Valkey", f"{name} {version}", "Use Valkey 8 or newer.")
+        yield report_failed("Valkey", f"{name} {version}", "Use Valkey 8 or newer.")
     else:
         yield ok("Valkey", f"{name} {version} responds")
     yield _eviction(about)
@@ -43,7 +43,9 @@ def server() -> Iterator[Line]:
     limit = int(about.get("maxmemory", 0))
     if limit and about["used_memory"] > limit * _FULL:
         share = 100 * about["used_memory"] // limit
-        yield failed("Memory", f"{share}% of {limit // 2**20} MiB are used", "Give it more memory.")
+        yield report_failed(
+            "Memory", f"{share}% of {limit // 2**20} MiB are used", "Give it more memory."
+        )
 
 
 @check(_AREA, "Encryption", fix=_REACH)
@@ -53,17 +55,21 @@ def encryption() -> Iterator[Line]:
         return
     if address.scheme != "rediss":
         fix = "Turn on encryption in transit, and begin SLIPWAY_REDIS_URL with rediss://."
-        yield failed("Encryption", "sessions' limits and task messages travel unencrypted", fix)
+        yield report_failed(
+            "Encryption", "sessions' limits and task messages travel unencrypted", fix
+        )
     if not address.password:
         fix = "Set a password (AUTH or a user), and write it into SLIPWAY_REDIS_URL."
-        yield failed("Password", "anyone who reaches the server can send tasks to the workers", fix)
+        yield report_failed(
+            "Password", "anyone who reaches the server can send tasks to the workers", fix
+        )
 
 
 def _eviction(about: dict[str, Any]) -> Line:
     rule = about.get("maxmemory_policy", "")
     if rule == "noeviction" or not rule:
         return ok("Eviction", "noeviction")
-    return failed(
+    return report_failed(
         "Eviction",
         f"{rule}: when memory is full, messages and limits of sign-ins are dropped",
         "Set maxmemory-policy to noeviction (ElastiCache: in the parameter group).",

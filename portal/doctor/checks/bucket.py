@@ -11,7 +11,7 @@ from django.conf import settings
 
 from deployments.registry.gateways import bucket_setup, object_store, role_limits
 from deployments.registry.gateways.object_store_errors import ArtifactError
-from portal.doctor.lines import Line, failed, note, ok, unknown
+from portal.doctor.lines import Line, note, ok, report_failed, report_unknown
 from portal.doctor.registry import check
 
 _AREA: Final = "bucket"
@@ -37,7 +37,7 @@ def objects() -> Iterator[Line]:
     if is_same and not store.list_newest(folder):
         yield ok("Objects", f"written, read and deleted in {store.bucket}")
     else:
-        yield failed("Objects", f"{store.bucket} does not return what was written", _REACH)
+        yield report_failed("Objects", f"{store.bucket} does not return what was written", _REACH)
 
 
 @check(_AREA, "Set-up", fix=_REACH)
@@ -54,7 +54,7 @@ def set_up() -> Iterator[Line]:
         if finding.ok:
             yield ok(finding.name, finding.detail)
         elif finding.ok is False and finding.name in _NEEDED:
-            yield failed(finding.name, finding.detail, fix)
+            yield report_failed(finding.name, finding.detail, fix)
         elif finding.ok is False:
             yield note(finding.name, finding.detail, fix)
         elif finding.detail.startswith("not set"):
@@ -72,7 +72,7 @@ def encryption() -> Iterator[Line]:
     try:
         algorithm = role_limits.encryption(store.client, store.bucket)
     except ArtifactError as error:
-        yield unknown("Encryption", str(error), fix)
+        yield report_unknown("Encryption", str(error), fix)
         return
     if algorithm:
         yield ok("Encryption", f"new objects are encrypted with {algorithm}")
@@ -85,7 +85,7 @@ def browsers() -> Iterator[Line]:
     """A page on HTTPS may not send files to plain HTTP."""
     address = settings.SLIPWAY_S3_BROWSER_ENDPOINT_URL
     if address and settings.SLIPWAY_HTTPS and urlsplit(address).scheme != "https":
-        yield failed(
+        yield report_failed(
             "Browsers",
             f"{address} is not https://, so browsers refuse to upload there",
             "Set SLIPWAY_S3_BROWSER_ENDPOINT_URL to an address with TLS.",
@@ -96,16 +96,16 @@ def browsers() -> Iterator[Line]:
 def least_privilege() -> Iterator[Line]:
     if settings.SLIPWAY_S3_ENDPOINT_URL:
         fix = "Give the portal an account of the store that can read, write and list this bucket only."
-        yield unknown("Least privilege", "only AWS says what an account may do", fix)
+        yield report_unknown("Least privilege", "only AWS says what an account may do", fix)
         return
     try:
         excess = role_limits.excess(settings.SLIPWAY_S3_BUCKET)
     except role_limits.NotSimulated as error:
         fix = "Allow iam:SimulatePrincipalPolicy on the portal's own role, or look at its policies yourself."
-        yield unknown("Least privilege", str(error), fix)
+        yield report_unknown("Least privilege", str(error), fix)
         return
     if excess:
         fix = "Replace the policies of the role with the output of `manage.py aws_policy portal`."
-        yield failed("Least privilege", f"the portal's role may {', '.join(excess)}", fix)
+        yield report_failed("Least privilege", f"the portal's role may {', '.join(excess)}", fix)
     else:
         yield ok("Least privilege", "the role cannot switch off what protects the bucket")

@@ -13,7 +13,7 @@ from fleet.clusters.selectors import clusters
 from fleet.clusters.services import connection_checks
 from fleet.kube.services import installation
 from portal.accounts.policy import SYSTEM
-from portal.doctor.lines import Line, Status, failed, note, ok
+from portal.doctor.lines import Line, Status, note, ok, report_failed
 from portal.doctor.registry import check
 
 _AREA: Final = "clusters"
@@ -24,7 +24,7 @@ _STATUS: Final = {True: Status.OK, False: Status.FAILED, None: Status.NOTE}
 def identity() -> Iterator[Line]:
     current = installation.read()
     if current.suspended_reason:
-        yield failed("Installation", current.suspended_reason, "Run `manage.py adopt`.")
+        yield report_failed("Installation", current.suspended_reason, "Run `manage.py adopt`.")
     else:
         yield ok("Installation", f"{current.identity} may write to its clusters")
     for cluster in clusters.list_clusters():
@@ -69,7 +69,7 @@ def _capabilities(name: str, capabilities: Capabilities) -> Iterator[Line]:
         kserve_releases.describe_untested(kserve),
     )
     if problem:
-        yield failed(f"KServe of {name}", problem, "Upgrade KServe on that cluster.")
+        yield report_failed(f"KServe of {name}", problem, "Upgrade KServe on that cluster.")
     if untested:
         fix = "Nothing, while it works: docs/kserve-releases.md says what is known of it."
         yield note(f"KServe of {name}", untested, fix)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core import checks as django_checks
 
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 
 _AREA: Final = "settings"
@@ -37,7 +37,7 @@ def system_checks() -> Iterator[Line]:
         if message.is_silenced() or not (message.is_serious() or message.id in _OURS):
             continue
         fix = _OURS.get(message.id or "", message.hint or "Correct the setting that is named.")
-        yield failed("Settings", f"{message.msg} ({message.id})", fix)
+        yield report_failed("Settings", f"{message.msg} ({message.id})", fix)
     if not any(message.id in _OURS or message.is_serious() for message in messages):
         yield ok("Settings", "all checks of Django and of the portal pass")
 
@@ -45,7 +45,7 @@ def system_checks() -> Iterator[Line]:
 @check(_AREA, "Demo", fix="Unset SLIPWAY_DEMO.")
 def no_demo() -> Iterator[Line]:
     if settings.SLIPWAY_DEMO:
-        yield failed(
+        yield report_failed(
             "Demo",
             "SLIPWAY_DEMO is on: plain HTTP, and static files without a build step",
             "Unset SLIPWAY_DEMO. It is for `make demo` only.",
@@ -57,13 +57,13 @@ def host_names() -> Iterator[Line]:
     hosts = settings.ALLOWED_HOSTS
     public = [host for host in hosts if not _is_loopback(host)]
     if "*" in hosts:
-        yield failed(
+        yield report_failed(
             "Host names",
             "SLIPWAY_ALLOWED_HOSTS has *, so links in pages can lead to any host that a client names",
             "List the host names of the portal in SLIPWAY_ALLOWED_HOSTS.",
         )
     elif not public:
-        yield failed(
+        yield report_failed(
             "Host names",
             f"the portal answers to {', '.join(hosts) or 'no host'} only",
             "Add its public host name to SLIPWAY_ALLOWED_HOSTS.",
@@ -77,12 +77,12 @@ def public_address() -> Iterator[Line]:
     address = urlsplit(settings.SLIPWAY_PUBLIC_URL)
     fix = "Set SLIPWAY_PUBLIC_URL to https:// and a host of SLIPWAY_ALLOWED_HOSTS."
     if not address.hostname:
-        yield failed("Public address", "not set: links in messages lead nowhere", fix)
+        yield report_failed("Public address", "not set: links in messages lead nowhere", fix)
     elif address.scheme != "https":
-        yield failed("Public address", f"{settings.SLIPWAY_PUBLIC_URL} is not https://", fix)
+        yield report_failed("Public address", f"{settings.SLIPWAY_PUBLIC_URL} is not https://", fix)
     elif address.hostname not in settings.ALLOWED_HOSTS:
         detail = f"{address.hostname} is not in SLIPWAY_ALLOWED_HOSTS: its links answer 400"
-        yield failed("Public address", detail, fix)
+        yield report_failed("Public address", detail, fix)
     else:
         yield ok("Public address", settings.SLIPWAY_PUBLIC_URL)
 
@@ -91,7 +91,7 @@ def public_address() -> Iterator[Line]:
 def form_origins() -> Iterator[Line]:
     origin = settings.SLIPWAY_PUBLIC_URL
     if origin and origin not in settings.CSRF_TRUSTED_ORIGINS:
-        yield failed(
+        yield report_failed(
             "Form origins",
             f"{origin} is not in SLIPWAY_TRUSTED_ORIGINS: forms that come through the proxy are refused",
             f"Add {origin} to SLIPWAY_TRUSTED_ORIGINS.",
@@ -129,13 +129,13 @@ def static_files() -> Iterator[Line]:
     try:
         address = staticfiles_storage.url(_PAGE_STYLE)
     except ValueError as error:
-        yield failed("Static files", f"pages cannot be rendered: {error}", fix)
+        yield report_failed("Static files", f"pages cannot be rendered: {error}", fix)
         return
     name = address.removeprefix(settings.STATIC_URL)
     if (Path(settings.STATIC_ROOT) / name).is_file():
         yield ok("Static files", f"built, as {name}")
     else:
-        yield failed("Static files", f"{settings.STATIC_ROOT} lacks {name}", fix)
+        yield report_failed("Static files", f"{settings.STATIC_ROOT} lacks {name}", fix)
 
 
 def _is_loopback(host: str) -> bool:

@@ -11,7 +11,7 @@ from django.db import connection
 
 from portal.core import clock
 from portal.core.schema import history as migration_history
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 
 _AREA: Final = "database"
@@ -32,7 +32,7 @@ def row(query: str) -> tuple[Any, ...]:
 @check(_AREA, "Server", fix=_REACH)
 def server() -> Iterator[Line]:
     if connection.vendor != "postgresql":
-        yield failed(
+        yield report_failed(
             "Server",
             "SQLite: one writer at a time, and the audit trail can be changed",
             "Set SLIPWAY_DATABASE_URL to PostgreSQL.",
@@ -41,7 +41,7 @@ def server() -> Iterator[Line]:
     (version,) = row("SHOW server_version_num")
     major = int(version) // 10_000
     if major < _OLDEST:
-        yield failed("Server", f"PostgreSQL {major}", f"Use PostgreSQL {_OLDEST} or newer.")
+        yield report_failed("Server", f"PostgreSQL {major}", f"Use PostgreSQL {_OLDEST} or newer.")
     else:
         yield ok("Server", f"PostgreSQL {major} responds")
 
@@ -58,7 +58,7 @@ def encryption() -> Iterator[Line]:
     if not host:
         yield ok("Encryption", "not needed: the server is on this machine")
     elif not is_encrypted:
-        yield failed(
+        yield report_failed(
             "Encryption",
             "rows and the password travel unencrypted",
             "Add ?sslmode=verify-full&sslrootcert=/path/to/ca.pem to SLIPWAY_DATABASE_URL.",
@@ -79,7 +79,7 @@ def migrations() -> Iterator[Line]:
     recorded = migration_history.read_recorded(connection)
     pending = _pending()
     if pending:
-        yield failed(
+        yield report_failed(
             "Migrations",
             f"{len(pending)} not applied, the first is {pending[0]}",
             "Run `manage.py migrate` as the owner of the tables, with the image that runs.",
@@ -112,7 +112,7 @@ def clocks() -> Iterator[Line]:
     (there,) = row("SELECT clock_timestamp()")
     seconds = (there - clock.now()).total_seconds()
     if abs(seconds) > _MAX_CLOCK_SECONDS:
-        yield failed(
+        yield report_failed(
             "Clock",
             f"the database is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} the portal",
             "Let both follow the same time server: leases, one-time codes and the audit chain compare times.",

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from portal.accounts.oidc import gateway as oidc
 from portal.accounts.oidc.errors import ProviderUnavailable
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 from portal.notifications import mail_server
 
@@ -27,12 +27,12 @@ def mail() -> Iterator[Line]:
         return
     problem = mail_server.problem_with(settings.SLIPWAY_SMTP_URL)
     if problem:
-        yield failed("Mail server", problem, _MAIL)
+        yield report_failed("Mail server", problem, _MAIL)
     else:
         yield ok("Mail server", "accepts mail")
     if settings.SLIPWAY_SMTP_FROM.endswith("@localhost"):
         fix = "Set SLIPWAY_SMTP_FROM to an address that the server may send from."
-        yield failed("Sender", f"{settings.SLIPWAY_SMTP_FROM} is rejected elsewhere", fix)
+        yield report_failed("Sender", f"{settings.SLIPWAY_SMTP_FROM} is rejected elsewhere", fix)
 
 
 @check("sign-in", "Providers", fix="Check the provider's variables in docs/sign-in.md.")
@@ -47,7 +47,7 @@ def providers() -> Iterator[Line]:
         except ProviderUnavailable as error:
             variable = f"SLIPWAY_OIDC_{provider.name.upper().replace('-', '_')}_ISSUER"
             fix = f"Check {variable} and the network path from the portal to it."
-            yield failed(name, error.message, fix)
+            yield report_failed(name, error.message, fix)
             continue
         yield ok(name, f"{provider.issuer} answers")
         if not provider.required and not provider.rules:

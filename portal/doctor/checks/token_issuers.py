@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from deployments.callers.services import published_keys
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 
 _FIX: Final = (
@@ -29,4 +29,4 @@ def keys_of_token_issuers() -> Iterator[Line]:
                 name, f"{one.url}: {one.problem}. It may be reached from its cluster only", _FIX
             )
         else:
-            yield failed(name, f"{one.url}: {one.problem}", _FIX)
+            yield report_failed(name, f"{one.url}: {one.problem}", _FIX)

@@ -11,7 +11,7 @@ from django.conf import settings
 from fleet.gpus.selectors import prices
 from portal.accounts import people
 from portal.core import clock
-from portal.doctor.lines import Line, failed, note, ok
+from portal.doctor.lines import Line, note, ok, report_failed
 from portal.doctor.registry import check
 
 _DATABASE: Final = "Fix the database first."
@@ -22,7 +22,7 @@ _OLD: Final = timedelta(days=180)
 def list_prices() -> Iterator[Line]:
     listed = prices.list_prices(on=clock.now().date())
     if not listed:
-        yield failed(
+        yield report_failed(
             "Prices", "no prices are loaded, so every cost is $0", "Run `manage.py load_prices`."
         )
         return
@@ -40,7 +40,7 @@ def unpriced_nodes() -> Iterator[Line]:
     kinds = sorted({f"{node.instance_type or 'unknown'} in {node.region}" for node in unpriced})
     if kinds:
         fix = "Enter their prices under Admin > Prices: until then their GPU hours cost nothing in reports."
-        yield failed("Nodes", f"no price for {', '.join(kinds)}", fix)
+        yield report_failed("Nodes", f"no price for {', '.join(kinds)}", fix)
 
 
 @check("sign-in", "Platform admins", fix=_DATABASE)
@@ -48,7 +48,7 @@ def admins() -> Iterator[Line]:
     count = people.count_platform_admins()
     if not count:
         fix = "Run `manage.py createsuperuser`, or give a claim the role platform-admin."
-        yield failed("Platform admins", "there is none", fix)
+        yield report_failed("Platform admins", "there is none", fix)
     elif count == 1:
         fix = (
             "Add a second platform admin. Nobody can replace the only one, or review their changes."

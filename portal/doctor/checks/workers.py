@@ -11,9 +11,9 @@ from celery import current_app
 from fleet.clusters.selectors import clusters
 from portal import celery_config
 from portal.core import clock, heartbeats
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 from portal.doctor.checks.broker import connect
-from portal.doctor.lines import Line, failed, ok
+from portal.doctor.lines import Line, ok, report_failed
 from portal.doctor.registry import check
 
 _AREA: Final = "workers"
@@ -31,7 +31,7 @@ def queues() -> Iterator[Line]:
     with connect() as client:
         waiting = {queue: int(client.llen(queue)) for queue in celery_config.QUEUES}
     if all(lates.values()) and any(workers.values()):
-        yield failed(
+        yield report_failed(
             "Beat",
             "no queue got a heartbeat recently",
             "Start `celery -A portal.beat beat`, once.",
@@ -48,7 +48,7 @@ def watcher() -> Iterator[Line]:
         seen = cluster.watch_seen_at
         if seen is None or clock.now() - seen > _WATCH_LATE:
             since = f"since {seen:%Y-%m-%d %H:%M} UTC" if seen else "yet"
-            yield failed(
+            yield report_failed(
                 f"Watcher of {cluster.name}",
                 f"nothing was reported {since}: changes are noticed by sweeps only",
                 "Start `manage.py watch_clusters`; when it runs, read its log and test the cluster.",
@@ -59,14 +59,14 @@ def watcher() -> Iterator[Line]:
 
 def _line(queue: str, workers: int, late: str, waiting: int) -> Line:
     name = f"Queue {queue}"
-    messages = f"{counted(waiting, 'message')} {'waits' if waiting == 1 else 'wait'}"
+    messages = f"{format_count(waiting, 'message')} {'waits' if waiting == 1 else 'wait'}"
     if not workers:
         fix = f"Start `celery -A portal.celery worker --queues {queue}`."
-        return failed(name, f"no worker; {messages}", fix)
-    present = counted(workers, "worker")
+        return report_failed(name, f"no worker; {messages}", fix)
+    present = format_count(workers, "worker")
     if late:
         fix = "Add workers (or processes) of this queue, and read their logs for tasks that hang."
-        return failed(name, f"{late}; {present}, {messages}", fix)
+        return report_failed(name, f"{late}; {present}, {messages}", fix)
     return ok(name, f"{present}, {messages}")
 
 

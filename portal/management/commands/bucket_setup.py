@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from deployments.registry.gateways import bucket_setup, object_store
-from deployments.registry.gateways.bucket_setup import Finding
+from deployments.registry.gateways.bucket_setup import BucketFinding
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         store = object_store.s3_store()
         origins, writers = options["origin"], options["writer"]
-        refused: list[Finding] = []
+        refused: list[BucketFinding] = []
         if not options["check"]:
             bucket_setup.prepare(store, region=settings.SLIPWAY_S3_REGION, origins=origins)
             refused = bucket_setup.protect(store, writers=writers)

@@ -71,7 +71,7 @@ class Command(BaseCommand):
         if not cluster:
             return []
         try:
-            found = selectors.targets_of(cluster)
+            found = selectors.list_targets(cluster)
         except NotFound as error:
             raise CommandError(error.message) from error
         for facts in found:

@@ -8,7 +8,7 @@ from portal.monitoring import promql
 from portal.monitoring.dashboards.dashboard import Dashboard, Panel, Query, Row, Variable
 from portal.monitoring.promql import API_ERRORS, SERVED, VLLM, by_deployment
 
-_PODS: Final = 'cluster=~"$cluster",namespace=~"$namespace",' + promql.pods_of(
+_PODS: Final = 'cluster=~"$cluster",namespace=~"$namespace",' + promql.match_pods(
     "${deployment:regex}"
 )
 _RANGE: Final = "[$__rate_interval]"

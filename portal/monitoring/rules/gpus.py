@@ -39,12 +39,12 @@ def _memory() -> AlertRule:
 def _idle() -> AlertRule:
     """Return the rule for a revision whose GPUs are idle, and which held them a day ago too."""
     window = f"{idle_gpus.HOURS}h"
-    engines = promql.of_gpu_owners(f"avg_over_time({ENGINE_ACTIVE}{{WHERE}}[{window}])")
-    whole = promql.of_gpu_owners(f"avg_over_time({UTILISATION}{{WHERE}}[{window}])")
-    before = promql.of_gpu_owners(f"{_USED}{{WHERE}} offset {window}")
+    engines = promql.restrict_to_gpu_owners(f"avg_over_time({ENGINE_ACTIVE}{{WHERE}}[{window}])")
+    whole = promql.restrict_to_gpu_owners(f"avg_over_time({UTILISATION}{{WHERE}}[{window}])")
+    before = promql.restrict_to_gpu_owners(f"{_USED}{{WHERE}} offset {window}")
     labels = promql.DEPLOYMENT_LABELS
     busy = f"(avg by ({labels}) {engines} or avg by ({labels}) {whole} / 100)"
-    held = f"count by ({labels}) {promql.of_gpu_owners(f'{_USED}{{WHERE}}')}"
+    held = f"count by ({labels}) {promql.restrict_to_gpu_owners(f'{_USED}{{WHERE}}')}"
     return AlertRule(
         name="SlipwayGpuIdle",
         expr=f"{busy} < {idle_gpus.OPENS_BELOW} and {held} > 0 and count by ({labels}) {before} > 0",

@@ -85,7 +85,7 @@ def _rules(facts: TargetFacts) -> list[AlertRule]:
 
 
 def _rule(
-    facts: TargetFacts, counts: _Counts, rule: burn.Rule, severity: Severity, budget: float
+    facts: TargetFacts, counts: _Counts, rule: burn.BurnRule, severity: Severity, budget: float
 ) -> AlertRule:
     long_bad, long_total = counts.over(rule.long_minutes)
     short_bad, short_total = counts.over(rule.short_minutes)
@@ -117,7 +117,7 @@ def _rule(
 
 
 def _counts(facts: TargetFacts) -> _Counts:
-    where = f'namespace="{facts.namespace}",{promql.pods_of(facts.deployment)}'
+    where = f'namespace="{facts.namespace}",{promql.match_pods(facts.deployment)}'
     if facts.metric == TargetMetric.FIRST_TOKEN:
         name = VLLM.first_token[0]
         total = _increase(f"{name}_count", where)

@@ -11,7 +11,7 @@ from portal.monitoring.rules import any_server
 from portal.monitoring.rules.any_server import WHAT, WINDOW
 from portal.monitoring.rules.rule import AlertRule, Group, Severity
 
-_WHERE: Final = "{" + promql.pods_of() + "}"
+_WHERE: Final = "{" + promql.match_pods() + "}"
 _QUEUE_SHARE: Final = 0.5
 _QUEUE_SECONDS: Final = 0.1
 

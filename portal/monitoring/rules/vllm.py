@@ -11,7 +11,7 @@ from portal.monitoring.rules import any_server
 from portal.monitoring.rules.any_server import WHAT, WINDOW
 from portal.monitoring.rules.rule import AlertRule, Group, Severity
 
-_PODS: Final = promql.pods_of()
+_PODS: Final = promql.match_pods()
 _QUEUE_SECONDS: Final = 5
 _CACHE_FULL: Final = 0.95
 

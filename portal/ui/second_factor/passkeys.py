@@ -18,7 +18,7 @@ _KEY: Final = "passkey_challenge"
 _LIVES: Final = timedelta(minutes=5)
 
 
-def site_of(request: HttpRequest) -> Site:
+def find_site(request: HttpRequest) -> Site:
     """Return the site of the installation's public URL, or else of the URL in the browser's request."""
     public: str = settings.SLIPWAY_PUBLIC_URL
     return Site((public or request.build_absolute_uri("/")).rstrip("/"))
@@ -26,7 +26,7 @@ def site_of(request: HttpRequest) -> Site:
 
 def ask_for_proof(request: HttpRequest, user: User) -> Mapping[str, Any] | None:
     """Return options for the browser. None without a passkey."""
-    return keep(request, user, passkeys.begin_proof(user, site_of(request)))
+    return keep(request, user, passkeys.begin_proof(user, find_site(request)))
 
 
 def keep(request: HttpRequest, user: User, challenge: Challenge | None) -> Mapping[str, Any] | None:

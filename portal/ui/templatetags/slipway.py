@@ -66,7 +66,7 @@ def page_url(context: Context, page: Page[Any], number: int) -> str:
 
 @register.inclusion_tag("ui/tags/pill.html")
 def status_pill(state: str, text: str = "") -> dict[str, Any]:
-    return {"tone": tones.of(str(state)), "text": text or tones.describe_state(str(state))}
+    return {"tone": tones.get_tone(str(state)), "text": text or tones.describe_state(str(state))}
 
 
 @register.inclusion_tag("ui/tags/traffic_bar.html")

@@ -14,6 +14,6 @@ VERSION = version_of("vl-convert-python")
 
 
 @cache
-def compressed() -> bytes:
+def compress_bundle() -> bytes:
     """Return the gzipped script. Bundling takes over a second, so each process does it once, on demand."""
     return gzip.compress(vl_convert.javascript_bundle(_SNIPPET).encode(), mtime=0)

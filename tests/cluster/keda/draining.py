@@ -7,7 +7,7 @@ from typing import Any
 
 from deployments.batch.domain import job, observation, scaled_job
 from deployments.batch.domain.settings import BatchSettings
-from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.interface import MessageQueue
 from fleet.kube.services import objects
 from tests.cluster.keda.fixtures import Scaled
 from tests.cluster.waiting import wait_until
@@ -22,7 +22,7 @@ def make_secret(scaled: Scaled, name: str, values: dict[str, str]) -> None:
     scaled.admin.apply([secret])
 
 
-def start(scaled: Scaled, settings: BatchSettings, queue: Queue) -> None:
+def start(scaled: Scaled, settings: BatchSettings, queue: MessageQueue) -> None:
     """What the portal writes, read by KEDA each second."""
     version = replace(served("triton"), spec=job.spec_of(settings))
     manifests = scaled_job.objects_of(

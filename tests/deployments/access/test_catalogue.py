@@ -68,7 +68,7 @@ def test_a_spec_that_the_last_release_stored_still_loads(
     data = ServingSpec.from_json(_SPEC).to_json()
     data["network"] |= {"access": name, "token_issuer": issuer}
 
-    spec = serving_spec.stored(data)
+    spec = serving_spec.read_stored(data)
 
     assert spec.network.access_kind is kind
     assert catalogue.read_stored(data) is kind
@@ -78,7 +78,7 @@ def test_a_spec_that_the_last_release_stored_still_loads(
 @pytest.mark.parametrize("data", [_SPEC, {**_SPEC, "network": {}}])
 def test_a_spec_that_was_stored_without_access_has_the_default(data: dict[str, object]) -> None:
     assert catalogue.read_stored(data) is catalogue.DEFAULT
-    assert serving_spec.stored(data).network.access_kind is catalogue.DEFAULT
+    assert serving_spec.read_stored(data).network.access_kind is catalogue.DEFAULT
     assert not catalogue.DEFAULT.opens_to_everyone
 
 
@@ -88,11 +88,11 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(name: str) -> None
     known = ", ".join(catalogue.names())
 
     with pytest.raises(Rejected) as stored:
-        serving_spec.stored({**_SPEC, "network": {"access": name}})
+        serving_spec.read_stored({**_SPEC, "network": {"access": name}})
     with pytest.raises(Rejected) as changed:
         access.with_access(spec, f"{name.partition(':')[0]}s", spec)
     with pytest.raises(LookupError, match=known):
-        catalogue.named(name)
+        catalogue.get_kind(name)
 
     assert stored.value.fields == {"network.access": f"Use one of {known}."}
     assert changed.value.fields["access"] == f"Use one of {known}."

@@ -10,7 +10,7 @@ from typing import Any
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import Saving
 from deployments.advice.domain.facts import DeploymentFacts, Hour
-from deployments.sizing.domain.demand import Demand, Limits
+from deployments.sizing.domain.demand import Demand, TeamLimits
 from deployments.sizing.domain.memory import FileModel, Need, need_of_file
 from deployments.sizing.domain.ranking import Offer, ShareKind, advise
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -83,7 +83,7 @@ def facts_of(
         **fields.pop("spec", {}),
     }
     spec.setdefault("max_replicas", spec["min_replicas"])
-    ranked = advise(need=needed, offers=offers, demand=Demand(), limits=Limits())
+    ranked = advise(need=needed, offers=offers, demand=Demand(), limits=TeamLimits())
     values: dict[str, Any] = {
         "name": "vision/ocr",
         "spec": ServingSpec(**spec),

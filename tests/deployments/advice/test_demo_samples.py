@@ -182,7 +182,7 @@ def test_an_hour_that_ends_while_the_samples_come_up_leaves_no_gap(world: World)
     late = Demo(world, minutes=61)
 
     held = late.start + HOUR
-    assert {node.first_seen_at for node in demo_samples.nodes_of(world.cluster_id)} == {held}
+    assert {node.first_seen_at for node in demo_samples.list_demo_nodes(world.cluster_id)} == {held}
     assert LedgerRow.objects.order_by("-hour")[0].hour == late.start
     late.move_to(held + 2.5 * HOUR)
     assert late.spent(late.start, workload_name="archive-r1") == A10G
@@ -203,7 +203,9 @@ def test_an_hour_that_was_sealed_meanwhile_stays_as_it_is(world: World) -> None:
     """The advice then comes after a week of observed hours."""
     late = Demo(world, minutes=66, seals=True)
 
-    assert {node.first_seen_at for node in demo_samples.nodes_of(world.cluster_id)} == {late.start}
+    assert {node.first_seen_at for node in demo_samples.list_demo_nodes(world.cluster_id)} == {
+        late.start
+    }
     assert LedgerRow.objects.filter(is_demo=True).order_by("-hour")[0].hour == late.start - HOUR
     assert late.spent(late.start, node_name="demo-a10g-3", kind="idle") == A10G
     assert late.spent(late.start, node_name="demo-a10g-3") == A10G

@@ -22,7 +22,7 @@ from deployments.alerts.domain.kinds.gpu_memory import MemoryFacts
 from deployments.alerts.domain.kinds.idle_gpus import IdleFacts
 from deployments.alerts.domain.kinds.queue_depth import QueueFacts
 from deployments.targets.domain import burn
-from deployments.targets.domain.burn import RULES, Sums
+from deployments.targets.domain.burn import RULES, RequestSums
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -113,12 +113,12 @@ def test_answers() -> None:
 
 
 def test_a_burning_target_says_how_fast_and_what_is_left() -> None:
-    long, short = Sums(10_000, 500, 60), Sums(1_000, 100, 5)
+    long, short = RequestSums(10_000, 500, 60), RequestSums(1_000, 100, 5)
     rules = [
         burn.judge(RULES[0], long, short, budget=0.001),
-        burn.judge(RULES[1], Sums(), Sums(), budget=0.001),
+        burn.judge(RULES[1], RequestSums(), RequestSums(), budget=0.001),
     ]
-    window = Sums(1_000_000, 500, 10_000)
+    window = RequestSums(1_000_000, 500, 10_000)
     evaluation = burn.evaluate(
         objective_percent=99.9, window=window, window_minutes=10_080, rules=rules
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployments.attestations.services import attestations, trust, verification
-from deployments.attestations.services.trust import RuleDraft, SignerDraft
+from deployments.attestations.services.trust import SignerDraft, SigningRuleDraft
 from deployments.changes.services import requests
 from deployments.models import Attestation, ModelVersion, SigningRule, TrustedSigner
 from tests.deployments.attestations import signing
@@ -44,7 +44,7 @@ def added(world: World, body: str, version: ModelVersion | None = None) -> Attes
 
 
 def rule(world: World, **fields: Any) -> SigningRule:
-    return trust.make_rule(actor=world.admin, draft=RuleDraft(name="signed", **fields))
+    return trust.make_rule(actor=world.admin, draft=SigningRuleDraft(name="signed", **fields))
 
 
 def request(world: World, **more: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from deployments.attestations.domain.signers import SignerKind
 from deployments.attestations.domain.verdicts import AttestationState
 from deployments.attestations.services import attestations, trust, verification
-from deployments.attestations.services.trust import RuleDraft, SignerDraft
+from deployments.attestations.services.trust import SignerDraft, SigningRuleDraft
 from deployments.changes.services import decisions
 from deployments.models import Attestation, ModelVersion
 from deployments.states import VersionState
@@ -275,7 +275,7 @@ def test_people_and_bounds(world: World) -> None:
         lambda: trust.add_signer(
             actor=world.lead, draft=SignerDraft(name="x", pem=signing.public_pem(key))
         ),
-        lambda: trust.make_rule(actor=world.lead, draft=RuleDraft(name="x")),
+        lambda: trust.make_rule(actor=world.lead, draft=SigningRuleDraft(name="x")),
         lambda: trust.remove_signer(actor=world.lead, signer_id=1),
         lambda: trust.delete_rule(actor=world.lead, rule_id=1),
     ):

@@ -15,12 +15,12 @@ from pathlib import Path
 from deployments.attestations.domain import bundles, signers, statements
 from deployments.attestations.domain.bundles import Envelope, MessageSignature
 from deployments.attestations.domain.signers import Signer, SignerKind
-from deployments.attestations.domain.statements import Artifact, Provenance
+from deployments.attestations.domain.statements import Provenance, VerifiedFiles
 
 _FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "cosign"
 _SIGNER = Signer(1, "ci", SignerKind.KEY, (_FOLDER / "cosign.pub").read_text())
-_FILE = Artifact({"blob.bin": hashlib.sha256(b"data\n").hexdigest()})
-_OTHER = Artifact({"blob.bin": hashlib.sha256(b"other\n").hexdigest()})
+_FILE = VerifiedFiles({"blob.bin": hashlib.sha256(b"data\n").hexdigest()})
+_OTHER = VerifiedFiles({"blob.bin": hashlib.sha256(b"other\n").hexdigest()})
 
 
 def _verified(name: str) -> Envelope | MessageSignature:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from deployments.attestations.domain import bundles, signers, statements
 from deployments.attestations.domain.bundles import Envelope
 from deployments.attestations.domain.signers import Signer, SignerKind
-from deployments.attestations.domain.statements import Artifact
+from deployments.attestations.domain.statements import VerifiedFiles
 from portal.management import install
 from tests.deployments.attestations import signing
 
@@ -71,9 +71,9 @@ def _sign(tool: Path, method: str, model: Path, tmp: Path, *options: str) -> str
     return signature.read_text()
 
 
-def _artifact(model: Path) -> Artifact:
+def _artifact(model: Path) -> VerifiedFiles:
     paths = [model] if model.is_file() else [path for path in model.rglob("*") if path.is_file()]
-    return Artifact(
+    return VerifiedFiles(
         {
             str(path.relative_to(model)) if path != model else path.name: hashlib.sha256(
                 path.read_bytes()
@@ -83,7 +83,7 @@ def _artifact(model: Path) -> Artifact:
     )
 
 
-def _problem(text: str, signer: Signer, artifact: Artifact) -> str:
+def _problem(text: str, signer: Signer, artifact: VerifiedFiles) -> str:
     bundle = bundles.parse(json.loads(text))
     verdict = signers.verify(bundle, [signer], at=datetime.now(UTC))
     assert verdict.signer == signer, verdict.reason

@@ -9,14 +9,14 @@ import pytest
 
 from deployments.attestations.domain import bundles, statements
 from deployments.attestations.domain.bundles import AttestationInvalid, MessageSignature
-from deployments.attestations.domain.statements import Artifact, Provenance
+from deployments.attestations.domain.statements import Provenance, VerifiedFiles
 from tests.deployments.attestations import signing
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
-TWO = Artifact({"1/model.onnx": A, "config.pbtxt": B})
+TWO = VerifiedFiles({"1/model.onnx": A, "config.pbtxt": B})
 
 
-def problem(statement: Any, artifact: Artifact = TWO, own: str = C) -> str:
+def problem(statement: Any, artifact: VerifiedFiles = TWO, own: str = C) -> str:
     parsed = statements.parse(statement)
     return statements.problem_with(parsed, artifact, own_sha256=own)
 
@@ -38,8 +38,8 @@ def test_the_signature_itself_and_files_of_git_need_no_signature() -> None:
     files = {"1/model.onnx": A, "config.pbtxt": B}
     statement = signing.model_statement(files, ignore_paths=[".gitattributes", "weights.bin"])
 
-    with_git = Artifact({**TWO.files, "model.sig": C, ".gitattributes": A})
-    with_weights = Artifact({**TWO.files, "weights.bin": A})
+    with_git = VerifiedFiles({**TWO.files, "model.sig": C, ".gitattributes": A})
+    with_weights = VerifiedFiles({**TWO.files, "weights.bin": A})
 
     assert problem(statement, with_git) == ""
     assert problem(signing.model_statement(files), with_git) == ("It does not sign .gitattributes.")
@@ -48,7 +48,7 @@ def test_the_signature_itself_and_files_of_git_need_no_signature() -> None:
 
 
 def test_a_single_file_counts_by_its_bytes() -> None:
-    one = Artifact({"detector.onnx": A})
+    one = VerifiedFiles({"detector.onnx": A})
 
     assert problem(signing.model_statement({".": A}), one) == ""
     assert problem(signing.model_statement({".": B}), one) == (
@@ -61,7 +61,7 @@ def test_a_single_file_counts_by_its_bytes() -> None:
 
 
 def test_provenance_names_every_file_or_the_archive() -> None:
-    archived = Artifact(TWO.files, archive_sha256=C)
+    archived = VerifiedFiles(TWO.files, archive_sha256=C)
 
     assert problem(signing.provenance([A, B])) == ""
     assert problem(signing.provenance([A])) == "It does not name the bytes of config.pbtxt."

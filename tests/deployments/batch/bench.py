@@ -28,7 +28,7 @@ class Server:
     def answer(self, number: int, line: bytes) -> dict[str, Any]:
         self.asked += 1
         if self.asked == self._dies_at:
-            raise worker_store.Ended(1, "the node was reclaimed")
+            raise worker_store.WorkerEnded(1, "the node was reclaimed")
         try:
             return {"row": number, "outputs": [json.loads(line)["n"]]}
         except ValueError:

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from deployments.batch.domain import worker_store
-from deployments.batch.domain.queue_worker import Consumer
+from deployments.batch.domain.queue_worker import QueueConsumer
 from deployments.batch.domain.sources import catalogue
 from deployments.batch.domain.worker_outbox import Outbox
 from deployments.models import BatchJob
@@ -61,7 +61,7 @@ class Triton:
         self.asked.append(value)
         if value in self.crashes_at:
             self.is_alive = False
-            raise worker_store.Ended(1, "Triton ended while it answered")
+            raise worker_store.WorkerEnded(1, "Triton ended while it answered")
         if value in self.refuses:
             return {"row": number, "error": f"the model refuses {value}"}
         return {"row": number, "outputs": [2 * value]}
@@ -82,7 +82,7 @@ class Drain:
         assert job.state == "running", job.state_reason
         return self.bench.tick(job)
 
-    def consumer(self, triton: Triton | None = None, **plan: Any) -> Consumer:
+    def consumer(self, triton: Triton | None = None, **plan: Any) -> QueueConsumer:
         """What the next pod of the job runs."""
         self.workers += 1
         (made,) = self.bench.made("ScaledJob")
@@ -98,7 +98,7 @@ class Drain:
         source.prepare()
         stopping = threading.Event()
         outbox = Outbox(self.bench.link(), stopping)
-        return Consumer(found, source, outbox, triton or Triton(), stopping)
+        return QueueConsumer(found, source, outbox, triton or Triton(), stopping)
 
     def work(self, triton: Triton | None = None, **plan: Any) -> Triton:
         """Until nothing is left."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.batch.domain.sources.kafka.kind import KafkaKind
-from deployments.batch.domain.sources.kafka.marks import Mark
+from deployments.batch.domain.sources.kafka.marks import PartitionMark
 from deployments.models import BatchJob
 from portal.core.errors import Invalid
 from tests.deployments.batch.bench import Bench
@@ -91,12 +91,12 @@ def test_keda_counts_the_lag_and_workers_get_the_client_by_its_digest(bench: Ben
 
 
 def test_what_was_sent_and_settled_is_read_from_the_metadata_of_a_commit() -> None:
-    mark = Mark(None)
+    mark = PartitionMark(None)
     mark.send([10, 11, 13], 1)
     for offset in (11, 13):
         mark.settle(offset)
     mark.advance()
-    again = Mark(mark.offset, mark.text())
+    again = PartitionMark(mark.offset, mark.text())
 
     assert (again.offset, again.done) == (10, {11, 13})
     assert [again.deliveries(n) for n in (10, 13, 14)] == [2, 2, 1]
@@ -104,9 +104,9 @@ def test_what_was_sent_and_settled_is_read_from_the_metadata_of_a_commit() -> No
     again.send([10], 2)
     again.settle(10)
     again.advance()
-    assert (again.offset, Mark(again.offset, again.text()).done) == (12, {13})
+    assert (again.offset, PartitionMark(again.offset, again.text()).done) == (12, {13})
 
 
 @pytest.mark.parametrize("text", ["hello", "[]", '{"tries": "x"}', "{"])
 def test_metadata_of_another_program_says_nothing(text: str) -> None:
-    assert Mark(5, text).deliveries(5) == 1
+    assert PartitionMark(5, text).deliveries(5) == 1

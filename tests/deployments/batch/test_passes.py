@@ -28,7 +28,7 @@ class Died(BaseException):
 def test_it_is_canceled_and_what_is_done_stays(bench: Bench) -> None:
     bench.put_rows(1000)
     job = bench.running()
-    with pytest.raises(worker_store.Ended):
+    with pytest.raises(worker_store.WorkerEnded):
         bench.work(Server(dies_at=500))
 
     requests.cancel(actor=bench.world.member, job_id=job.pk)
@@ -65,7 +65,7 @@ def test_a_job_canceled_while_its_input_is_read_starts_nothing(
 def test_the_deadline_ends_it_and_resuming_goes_on_from_the_checkpoint(bench: Bench) -> None:
     bench.put_rows(1000)
     job = bench.running(hours=1)
-    with pytest.raises(worker_store.Ended):
+    with pytest.raises(worker_store.WorkerEnded):
         bench.work(Server(dies_at=500))
     bench.tick(job)
     done = job.done_rows

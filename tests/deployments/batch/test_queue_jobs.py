@@ -25,7 +25,7 @@ from tests.deployments.batch.queue_bench import (
 
 
 def drained_of(job: BatchJob) -> Drained:
-    return domain_reports.drained_of(job.drained)
+    return domain_reports.read_drained(job.drained)
 
 
 def lines_of(queue_bench: QueueBench, name: str = "scores") -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_a_message_that_ends_triton_is_a_dead_letter_and_takes_no_other_along(
         try:
             queue_bench.work(triton)
             break
-        except worker_store.Ended:
+        except worker_store.WorkerEnded:
             assert not triton.is_alive
     assert queue_bench.pending() == 0
     queue_bench.bench.tick(job)

@@ -73,7 +73,7 @@ def test_a_worker_that_dies_half_way_loses_and_doubles_no_row(bench: Bench) -> N
     bench.put_rows(1000)
     job = bench.running()
 
-    with pytest.raises(worker_store.Ended):
+    with pytest.raises(worker_store.WorkerEnded):
         bench.work(Server(dies_at=500))
     bench.tick(job)
     done = job.done_rows

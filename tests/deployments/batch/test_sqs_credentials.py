@@ -21,7 +21,7 @@ import pytest
 from deployments.batch.domain import program
 from deployments.batch.domain.sources.sqs.api import SqsApi
 from deployments.batch.domain.sources.sqs.kind import SqsKind
-from deployments.batch.domain.worker_store import NEVER, Ended
+from deployments.batch.domain.worker_store import NEVER, WorkerEnded
 from tests.deployments.batch.sqs_bench import SqsBench
 from tests.fixtures.aws_server import serving_aws
 
@@ -68,7 +68,7 @@ def test_a_role_that_is_not_given_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/vision-models")
     with refusing_sts() as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", address)
-        with pytest.raises(Ended) as ended:
+        with pytest.raises(WorkerEnded) as ended:
             SqsApi(_ENDPOINT, "eu-west-1").call("receive_message", QueueUrl=f"{_ENDPOINT}/1/q")
     assert ended.value.code == 1
     assert str(ended.value) == (
@@ -142,7 +142,7 @@ def test_eks_pod_identity_gives_them(
     assert keys_of(SqsApi(_ENDPOINT, "eu-west-1")) == ("ASIAPOD", "s", "t")
 
     file.write_text("another")
-    with pytest.raises(Ended, match=r"AWS gives the pod no credentials: .* 403"):
+    with pytest.raises(WorkerEnded, match=r"AWS gives the pod no credentials: .* 403"):
         SqsApi(_ENDPOINT, "eu-west-1")
 
 
@@ -161,7 +161,7 @@ def test_a_pod_without_any_says_what_to_do_and_does_not_take_those_of_its_node(
 
     with serving(Node) as port:
         monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{port}")
-        with pytest.raises(Ended) as ended:
+        with pytest.raises(WorkerEnded) as ended:
             SqsApi(_ENDPOINT, "eu-west-1").call("receive_message", QueueUrl=f"{_ENDPOINT}/1/q")
     assert ended.value.code == NEVER
     assert "give the role of the team's models access to the queue, or name a Secret" in str(

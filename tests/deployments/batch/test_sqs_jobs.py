@@ -9,8 +9,8 @@ import pytest
 
 from deployments.batch.domain import worker_outbox, worker_store
 from deployments.batch.domain.sources.sqs.api import SqsApi
-from deployments.batch.domain.sources.sqs.queue import SqsQueue
-from deployments.batch.domain.worker_store import Ended
+from deployments.batch.domain.sources.sqs.queue import SqsSource
+from deployments.batch.domain.worker_store import WorkerEnded
 from tests.deployments.batch.queue_bench import Killed, Triton, request_of, run_until_killed
 from tests.deployments.batch.sqs_bench import ACCOUNT, SqsBench
 
@@ -29,12 +29,12 @@ def test_it_drains_a_queue_into_parts_and_counts(sqs_bench: SqsBench) -> None:
 
 
 EFFECTS = [
-    (SqsQueue, "read"),
-    (SqsQueue, "acknowledge"),
-    (SqsQueue, "bury"),
-    (SqsQueue, "send_dead"),
-    (SqsQueue, "release"),
-    (SqsQueue, "leave"),
+    (SqsSource, "read"),
+    (SqsSource, "acknowledge"),
+    (SqsSource, "bury"),
+    (SqsSource, "send_dead"),
+    (SqsSource, "release"),
+    (SqsSource, "leave"),
     (worker_outbox.Outbox, "create"),
 ]
 
@@ -98,7 +98,7 @@ def test_a_message_that_ends_triton_is_a_dead_letter_and_takes_no_other_along(
         try:
             sqs_bench.work(Triton(crashes_at=frozenset({17})))
             break
-        except Ended:
+        except WorkerEnded:
             sqs_bench.make_visible()
     sqs_bench.bench.tick(job)
 
@@ -122,7 +122,7 @@ def test_a_queue_that_takes_messages_away_is_given_its_dead_letters_before(
     ids = sqs_bench.send(17)
     sqs_bench.running(tries=10)
     for _ in range(2):
-        with pytest.raises(Ended):
+        with pytest.raises(WorkerEnded):
             sqs_bench.work(Triton(crashes_at=frozenset({17})))
         sqs_bench.make_visible()
     sqs_bench.work(Triton(crashes_at=frozenset({17})))
@@ -206,7 +206,7 @@ def test_without_a_queue_for_dead_letters_nothing_is_taken(sqs_bench: SqsBench) 
     sqs_bench.send(1)
     sqs_bench.running(dead_letters="elsewhere")
 
-    with pytest.raises(Ended) as ended:
+    with pytest.raises(WorkerEnded) as ended:
         sqs_bench.consumer()
 
     assert ended.value.code == worker_store.NEVER

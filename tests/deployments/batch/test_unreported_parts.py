@@ -9,7 +9,7 @@ import pytest
 
 from deployments.batch.domain import places, queue_worker, reports
 from deployments.batch.domain.sources.redis.stream import RedisStream
-from deployments.batch.domain.sources.sqs.queue import SqsQueue
+from deployments.batch.domain.sources.sqs.queue import SqsSource
 from deployments.batch.gateways.batch_store import BatchStore
 from deployments.models import BatchJob
 from portal.core import clock
@@ -18,7 +18,7 @@ from tests.deployments.batch.sqs_bench import SqsBench
 
 
 @pytest.fixture(
-    params=[(RedisStream, "queue_bench"), (SqsQueue, "sqs_bench")], ids=["redis", "sqs"]
+    params=[(RedisStream, "queue_bench"), (SqsSource, "sqs_bench")], ids=["redis", "sqs"]
 )
 def drain(request: pytest.FixtureRequest) -> tuple[Any, type]:
     owner, name = request.param
@@ -92,7 +92,7 @@ def test_a_message_of_a_counted_part_that_comes_again_is_not_answered_again(
     bench.bench.tick(job)
     bench.bench.tick(job, seconds=300)
     assert job.done_rows == 1
-    assert reports.drained_of(job.drained).adopted == (0,)
+    assert reports.read_drained(job.drained).adopted == (0,)
 
     if isinstance(bench, SqsBench):
         bench.make_visible()
@@ -102,7 +102,7 @@ def test_a_message_of_a_counted_part_that_comes_again_is_not_answered_again(
     assert triton.asked == []
     assert bench.answered() == {ids[0]: [2]}
     assert (job.done_rows, numbers(job)) == (1, [(0, 1)])
-    assert reports.drained_of(job.drained).adopted == ()
+    assert reports.read_drained(job.drained).adopted == ()
 
 
 def test_parts_behind_a_gap_count(queue_bench: QueueBench) -> None:

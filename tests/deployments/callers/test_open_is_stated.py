@@ -174,9 +174,9 @@ def test_no_spec_is_open_that_does_not_state_it() -> None:
     data = ServingSpec.from_json(_SPEC).to_json()
     del data["network"]["access"]
 
-    assert serving_spec.stored(data).network.access == "keys"
+    assert serving_spec.read_stored(data).network.access == "keys"
     del data["network"]
-    assert serving_spec.stored(data).network.access == "keys"
+    assert serving_spec.read_stored(data).network.access == "keys"
     assert ServingSpec.from_json(_SPEC).network.access == "keys"
 
 

@@ -167,7 +167,7 @@ def test_a_limit_out_of_bounds_is_refused(world: World, stated: KeyLimits, messa
             actor=world.lead, deployment_id=deployment.pk, key_id=key.pk, limits=stated
         )
 
-    assert KeyLimits.of(CallerKey.objects.get()) == KeyLimits()
+    assert KeyLimits.from_key(CallerKey.objects.get()) == KeyLimits()
 
 
 def test_where_nobody_counts_tokens_or_enforces_limits_they_are_refused_with_the_reason(
@@ -197,7 +197,7 @@ def test_a_limit_from_before_does_not_stand_in_the_way_of_another(world: World) 
 
     limits.set_limits(actor=world.lead, deployment_id=deployment.pk, key_id=key.pk, limits=changed)
 
-    assert KeyLimits.of(CallerKey.objects.get()) == changed
+    assert KeyLimits.from_key(CallerKey.objects.get()) == changed
 
 
 def test_a_model_without_tokens_takes_no_limit_of_them_and_its_page_offers_none(
@@ -241,11 +241,11 @@ def test_a_lead_sets_limits_of_tokens_on_the_page_and_by_rest(world: World) -> N
     address = f"/api/v1/deployments/{deployment.pk}/callers/{key.pk}/limit"
 
     done = signed_in(world.lead).post(_TAB, {**form, "tokens_per_minute": "700"}, follow=True)
-    on_page = KeyLimits.of(CallerKey.objects.get())
+    on_page = KeyLimits.from_key(CallerKey.objects.get())
     only_requests = api.post(address, {"requests_per_minute": None}, format="json")
     by_rest = api.post(address, {"requests_per_minute": None, "tokens_per_day": 5}, format="json")
 
     assert "9 requests a minute, 700 tokens a minute at most" in page(done).text
     assert on_page == KeyLimits(9, 700, None)
     assert (only_requests.status_code, by_rest.status_code) == (200, 200)
-    assert KeyLimits.of(CallerKey.objects.get()) == KeyLimits(None, 700, 5)
+    assert KeyLimits.from_key(CallerKey.objects.get()) == KeyLimits(None, 700, 5)

@@ -11,7 +11,7 @@ from deployments.callers.services import token_limits
 from deployments.models import CallerKey, Deployment
 from fleet.telemetry.domain import caller_metrics
 from fleet.telemetry.services import callers
-from fleet.telemetry.services.callers import CountedDeployment, Reading
+from fleet.telemetry.services.callers import CallersReading, CountedDeployment
 from portal.core import clock
 from slipway_localcluster.controllers import free_ports
 from slipway_localcluster.controllers.envoy_config import Endpoint
@@ -38,7 +38,7 @@ def _read(world: World, deployment: Deployment, page: str) -> None:
     names = {key.client: key.consumer.name for key in keys}
     counted = CountedDeployment("vision", "vision", deployment.name, names, frozenset(names))
     counts = caller_metrics.parse_page(page, proxy="gateway/envoy")
-    reading = Reading(at, at, counts, frozenset({"gateway/envoy"}))
+    reading = CallersReading(at, at, counts, frozenset({"gateway/envoy"}))
     tokens = callers.record(cluster_id=world.cluster_id, reading=reading, deployments=[counted])
     pks = {("vision", deployment.name, key.client): key.pk for key in keys}
     by_key = {pks[client]: used for client, used in tokens.items()}

@@ -101,7 +101,7 @@ def test_the_diff_is_against_what_served_then(world: World) -> None:
     line = next(line for line in fresh(change).decided["diff"] if line["field"] == "version")
     assert line == {"field": "version", "before": "detector:1", "after": "detector:2"}
     assert fresh(change).decided["diff"] == shown
-    assert shown_evidence.of(fresh(change)).diff != shown
+    assert shown_evidence.collect_evidence(fresh(change)).diff != shown
 
 
 def test_approvals_that_have_expired_since_still_stand_on_the_page(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.changes.web import request_body
-from deployments.changes.web.request_body import SETTINGS, Setting, Unreadable, applies
+from deployments.changes.web.request_body import SETTINGS, FormSetting, Unreadable, applies
 from deployments.models import ChangeRequest, ModelVersion
 from portal.accounts import tokens
 from portal.accounts.models import User
@@ -123,7 +123,7 @@ def test_what_was_left_alone_is_left_out_of_the_copy() -> None:
     }
 
 
-def _texts(setting: Setting) -> st.SearchStrategy[str]:
+def _texts(setting: FormSetting) -> st.SearchStrategy[str]:
     definition = setting.definition
     if is_switch(definition):
         return st.sampled_from(["on", "off"])

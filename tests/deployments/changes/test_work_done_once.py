@@ -120,7 +120,7 @@ def test_a_request_binds_to_the_cluster_as_it_is_when_it_is_sent(
 
 def test_an_approval_reads_the_plan_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     change = canary(world, world.serving())
-    reads = counted(monkeypatch, rollout_plan, "stored")
+    reads = counted(monkeypatch, rollout_plan, "read_stored")
 
     decided = decisions.approve(
         actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash

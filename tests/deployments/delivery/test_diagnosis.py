@@ -156,7 +156,7 @@ NO_BACKEND = (
 def test_each_message_has_its_reason_and_is_quoted(
     text: str, reason: str, is_terminal: bool
 ) -> None:
-    cause = diagnosis.of_text(text)
+    cause = diagnosis.diagnose_text(text)
 
     assert cause is not None
     assert (cause.reason, cause.is_terminal) == (reason, is_terminal)
@@ -164,7 +164,7 @@ def test_each_message_has_its_reason_and_is_quoted(
 
 
 def test_an_unknown_message_has_no_diagnosis() -> None:
-    assert diagnosis.of_text("I0720 02:58:12.903708 68 server.cc:592] started") is None
+    assert diagnosis.diagnose_text("I0720 02:58:12.903708 68 server.cc:592] started") is None
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_an_unknown_message_has_no_diagnosis() -> None:
     ],
 )
 def test_a_pod_without_a_node_waits(message: str, reason: str) -> None:
-    cause = diagnosis.of_scheduling(message)
+    cause = diagnosis.diagnose_scheduling(message)
 
     assert (cause.reason, cause.is_terminal) == (reason, False)
     assert message in cause.message
 
 
 def test_a_reclaimed_node_is_no_failure_of_the_model() -> None:
-    cause = diagnosis.of_lost_pod(
+    cause = diagnosis.diagnose_lost_pod(
         "Terminated", "Pod was terminated in response to imminent node shutdown."
     )
 
@@ -237,7 +237,7 @@ def test_a_reclaimed_node_is_no_failure_of_the_model() -> None:
 def test_a_pod_evicted_by_its_node_names_what_the_node_lacked(
     reason: str, message: str, expected: str, *, is_terminal: bool
 ) -> None:
-    verdict = diagnosis.of_lost_pod(reason, message)
+    verdict = diagnosis.diagnose_lost_pod(reason, message)
 
     assert (verdict.reason, verdict.is_terminal) == (expected, is_terminal)
     assert message in verdict.message

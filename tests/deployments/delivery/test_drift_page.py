@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.test import Client
 
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.delivery.domain.edits import Edit
 from deployments.models import Deployment
 from portal.accounts.models import User
@@ -21,7 +21,7 @@ CHOOSE = "/deployments/vision/detector/drift"
 def pending_drift(world: World) -> Deployment:
     deployment = world.serving()
     at = clock.now()
-    drift = Drift(Outcome.PENDING, (EDIT,), at, at).to_json()
+    drift = Drift(DriftOutcome.PENDING, (EDIT,), at, at).to_json()
     Deployment.objects.filter(pk=deployment.pk).update(drift=drift)
     return deployment
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deployments.delivery.gateways import git
-from deployments.delivery.gateways.git import Committed, GitRefused, GitUnreachable, Remote
+from deployments.delivery.gateways.git import GitCommit, GitRefused, GitUnreachable, Remote
 from tests.deployments.git_server import TOKEN, USERNAME, GitServer, serving
 from tests.fleet.objects import START
 
@@ -28,7 +28,7 @@ def remote(server: GitServer) -> Remote:
     return Remote(server.url, "main", USERNAME, TOKEN)
 
 
-def write(remote: Remote, message: str = "A change", **files: str) -> Committed:
+def write(remote: Remote, message: str = "A change", **files: str) -> GitCommit:
     def change(before: Mapping[str, str]) -> Mapping[str, str]:
         return {**before, **{f"{name}.yaml": text for name, text in files.items()}}
 
@@ -38,7 +38,7 @@ def write(remote: Remote, message: str = "A change", **files: str) -> Committed:
 def test_the_first_commit_of_an_empty_repository(server: GitServer, remote: Remote) -> None:
     made = write(remote, "Begin\n\nRequested-by: Ana", a="1\n")
 
-    assert made == Committed(server.git("rev-parse", "main"), is_new=True)
+    assert made == GitCommit(server.git("rev-parse", "main"), is_new=True)
     assert server.files() == [f"{FOLDER}/a.yaml"]
     assert server.git("log", "-1", "--format=%B|%an|%at", "main") == (
         f"Begin\n\nRequested-by: Ana|Slipway|{int(START.timestamp())}"
@@ -53,7 +53,7 @@ def test_a_change_keeps_other_files_and_repeating_it_makes_no_commit(
 
     again = write(remote, a="1\n")
 
-    assert again == Committed(first.sha, is_new=False)
+    assert again == GitCommit(first.sha, is_new=False)
     assert server.commits() == ["By hand", "A change"]
     assert server.files() == ["README.md", f"{FOLDER}/a.yaml", f"{FOLDER}/b.yaml"]
 

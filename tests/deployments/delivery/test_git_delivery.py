@@ -13,7 +13,7 @@ import yaml
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
 from deployments.delivery.gateways import git
-from deployments.delivery.gateways.git import Committed
+from deployments.delivery.gateways.git import GitCommit
 from deployments.delivery.services import git_backend, git_settings
 from deployments.delivery.services.git_settings import GitDraft
 from deployments.models import Deployment, DeploymentEvent, GitDelivery, GitExport, Rollout
@@ -244,7 +244,7 @@ def test_a_worker_that_dies_between_push_and_record_makes_no_second_commit(
 
     real = git.commit
 
-    def dies_after_the_push(*args: Any, **options: Any) -> Committed:
+    def dies_after_the_push(*args: Any, **options: Any) -> GitCommit:
         real(*args, **options)
         raise Killed
 

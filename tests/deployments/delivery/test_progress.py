@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from deployments.delivery.domain import health, progress, reconcile
-from deployments.delivery.domain.progress import Progress
-from deployments.delivery.domain.reconcile import Desired, NextStep, Observed, Step
+from deployments.delivery.domain.progress import WorkloadProgress
+from deployments.delivery.domain.reconcile import (
+    Desired,
+    NextStep,
+    ObservedDeployment,
+    ReconcileStep,
+)
 from deployments.states import CHANGE, DEPLOYMENT, ROLLOUT, DeploymentState
 
 
@@ -114,7 +119,7 @@ _LAST = {"terminated": {"exitCode": 1, "message": "out of GPU memory"}}
 def test_each_stage_of_a_pod_has_its_message(
     one: dict[str, Any], stage: str, is_failing: bool, message: str
 ) -> None:
-    pod_progress = progress.of_pod(one)
+    pod_progress = progress.derive_pod_progress(one)
 
     assert (pod_progress.stage, pod_progress.is_failing, pod_progress.message) == (
         stage,
@@ -134,7 +139,9 @@ def test_a_deployment_available_without_pods_is_not_ready() -> None:
         },
     }
 
-    progress_of_workload = progress.of_workload(workload=claims, pods=[], desired_pods=1)
+    progress_of_workload = progress.derive_workload_progress(
+        workload=claims, pods=[], desired_pods=1
+    )
 
     assert (progress_of_workload.is_ready, progress_of_workload.message) == (
         False,
@@ -153,7 +160,9 @@ def test_a_load_failure_that_only_kserve_reports_is_shown() -> None:
         },
     }
 
-    progress_of_workload = progress.of_workload(workload=blocked, pods=[pod()], desired_pods=1)
+    progress_of_workload = progress.derive_workload_progress(
+        workload=blocked, pods=[pod()], desired_pods=1
+    )
 
     assert (
         progress_of_workload.reason,
@@ -181,20 +190,22 @@ def test_kserve_without_an_ingress_of_its_own_becomes_ready_with_its_predictor(
     """Without IngressReady, KServe ends neither InProgress nor the failure of an earlier start."""
     service = inference_service("True", modelStatus={"transitionStatus": transition})
 
-    state = progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1)
+    state = progress.derive_workload_progress(workload=service, pods=[READY_POD], desired_pods=1)
 
-    assert state == Progress("ready")
+    assert state == WorkloadProgress("ready")
 
 
 def test_in_knative_mode_a_predictor_that_serves_an_older_revision_is_not_ready() -> None:
     revisions = {"latestReadyRevision": "d-00001", "latestCreatedRevision": "d-00002"}
     service = inference_service("True", components={"predictor": revisions})
 
-    state = progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1)
+    state = progress.derive_workload_progress(workload=service, pods=[READY_POD], desired_pods=1)
 
     assert not state.is_ready
     revisions["latestReadyRevision"] = "d-00002"
-    assert progress.of_workload(workload=service, pods=[READY_POD], desired_pods=1).is_ready
+    assert progress.derive_workload_progress(
+        workload=service, pods=[READY_POD], desired_pods=1
+    ).is_ready
 
 
 def llm_service(**conditions: str) -> dict[str, Any]:
@@ -223,28 +234,28 @@ def llm_service(**conditions: str) -> dict[str, Any]:
                 "InferencePoolReady": "no gateway has accepted it",
                 "Ready": "no gateway has accepted it",
             },
-            Progress("ready"),
+            WorkloadProgress("ready"),
         ),
-        ({"WorkloadsReady": "True", "Ready": "True"}, Progress("ready")),
+        ({"WorkloadsReady": "True", "Ready": "True"}, WorkloadProgress("ready")),
         (
             {"WorkloadsReady": "True", "SchedulerWorkloadReady": "0 of 1 pods are available"},
-            Progress("accepted", "Waiting", "0 of 1 pods are available"),
+            WorkloadProgress("accepted", "Waiting", "0 of 1 pods are available"),
         ),
         (
             {"WorkloadsReady": "True", "PresetsCombined": "True", "SchedulerWorkloadReady": "True"},
-            Progress("ready"),
+            WorkloadProgress("ready"),
         ),
         (
             {"PresetsCombined": "config kserve-config-llm-scheduler not found"},
-            Progress("accepted", "Waiting", "config kserve-config-llm-scheduler not found"),
+            WorkloadProgress("accepted", "Waiting", "config kserve-config-llm-scheduler not found"),
         ),
-        ({}, Progress("accepted", "preparing", "KServe is preparing it")),
+        ({}, WorkloadProgress("accepted", "preparing", "KServe is preparing it")),
     ],
 )
 def test_an_llm_service_is_ready_with_its_pods_and_its_endpoint_picker(
-    conditions: dict[str, str], expected: Progress
+    conditions: dict[str, str], expected: WorkloadProgress
 ) -> None:
-    observed = progress.of_workload(
+    observed = progress.derive_workload_progress(
         workload=llm_service(**conditions), pods=[READY_POD], desired_pods=1
     )
 
@@ -260,26 +271,33 @@ def test_a_quota_that_refuses_the_pods_of_kserves_deployment_is_shown() -> None:
     deployment = {"kind": "Deployment", "status": {"conditions": [failure]}}
     service = inference_service("Unknown", modelStatus={"transitionStatus": "InProgress"})
 
-    state = progress.of_workload(workload=service, pods=[], desired_pods=1, controlled=[deployment])
+    state = progress.derive_workload_progress(
+        workload=service, pods=[], desired_pods=1, controlled=[deployment]
+    )
 
     assert (state.reason, state.is_failing) == ("quota", True)
     assert message in state.message
     ready = inference_service("True")
-    enough = progress.of_workload(
+    enough = progress.derive_workload_progress(
         workload=ready, pods=[READY_POD], desired_pods=1, controlled=[deployment]
     )
     assert enough.is_ready
 
 
 def test_health_never_makes_an_illegal_transition() -> None:
-    stages = [None, Progress("load"), Progress("load", is_failing=True), Progress("ready")]
+    stages = [
+        None,
+        WorkloadProgress("load"),
+        WorkloadProgress("load", is_failing=True),
+        WorkloadProgress("ready"),
+    ]
     for now in DeploymentState:
         if now in (DeploymentState.RETIRED, DeploymentState.STOPPED):
             continue
         for stable in stages:
             for problem in (None, "", "no"):
                 for was_ready in (True, False):
-                    facts = health.Facts(stable, None, problem, was_ready, is_late=False)
+                    facts = health.HealthFacts(stable, None, problem, was_ready, is_late=False)
                     if stable is None and now != DeploymentState.PENDING:
                         continue
 
@@ -304,43 +322,59 @@ def test_every_state_is_reachable_and_some_are_final(table: Any) -> None:
     [
         (
             Desired({1: "a"}, {"s1": 100}, False),
-            Observed({}, None),
-            NextStep(Step.PUSH_REVISION, 1),
+            ObservedDeployment({}, None),
+            NextStep(ReconcileStep.PUSH_REVISION, 1),
         ),
         (
             Desired({1: "a"}, {"s1": 100}, False),
-            Observed({1: "a"}, None),
-            NextStep(Step.PUSH_ROUTE),
+            ObservedDeployment({1: "a"}, None),
+            NextStep(ReconcileStep.PUSH_ROUTE),
         ),
         (
             Desired({1: "a"}, {"s1": 100}, False),
-            Observed({1: "a"}, {"s1": 100}),
-            NextStep(Step.NONE),
+            ObservedDeployment({1: "a"}, {"s1": 100}),
+            NextStep(ReconcileStep.NONE),
         ),
         (
             # An abort: the route first, although the candidate is still to be pushed.
             Desired({1: "a", 2: "b"}, {"s1": 100}, False),
-            Observed({1: "a"}, {"s1": 50, "s2": 50}),
-            NextStep(Step.PUSH_ROUTE),
+            ObservedDeployment({1: "a"}, {"s1": 50, "s2": 50}),
+            NextStep(ReconcileStep.PUSH_ROUTE),
         ),
         (
             # Nothing is removed while the route is wrong.
             Desired({1: "a"}, {"s1": 100}, False),
-            Observed({1: "a", 2: "b"}, {"s2": 100}),
-            NextStep(Step.PUSH_ROUTE),
+            ObservedDeployment({1: "a", 2: "b"}, {"s2": 100}),
+            NextStep(ReconcileStep.PUSH_ROUTE),
         ),
         (
             Desired({1: "a"}, {"s1": 100}, False),
-            Observed({1: "a", 2: "b"}, {"s1": 100}),
-            NextStep(Step.DELETE_REVISION, 2),
+            ObservedDeployment({1: "a", 2: "b"}, {"s1": 100}),
+            NextStep(ReconcileStep.DELETE_REVISION, 2),
         ),
-        (Desired({}, {}, True), Observed({1: "a"}, {"s1": 100}), NextStep(Step.DELETE_ROUTE)),
-        (Desired({}, {}, True), Observed({1: "a"}, None), NextStep(Step.DELETE_REVISION, 1)),
-        (Desired({}, {}, True), Observed({}, None, has_terminating=True), NextStep(Step.NONE)),
-        (Desired({}, {}, True), Observed({}, None), NextStep(Step.FINISH_RETIRING)),
+        (
+            Desired({}, {}, True),
+            ObservedDeployment({1: "a"}, {"s1": 100}),
+            NextStep(ReconcileStep.DELETE_ROUTE),
+        ),
+        (
+            Desired({}, {}, True),
+            ObservedDeployment({1: "a"}, None),
+            NextStep(ReconcileStep.DELETE_REVISION, 1),
+        ),
+        (
+            Desired({}, {}, True),
+            ObservedDeployment({}, None, has_terminating=True),
+            NextStep(ReconcileStep.NONE),
+        ),
+        (
+            Desired({}, {}, True),
+            ObservedDeployment({}, None),
+            NextStep(ReconcileStep.FINISH_RETIRING),
+        ),
     ],
 )
 def test_the_next_step_follows_the_safe_order(
-    desired: Desired, observed: Observed, expected: NextStep
+    desired: Desired, observed: ObservedDeployment, expected: NextStep
 ) -> None:
     assert reconcile.decide(desired, observed) == expected

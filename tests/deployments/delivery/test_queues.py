@@ -42,7 +42,7 @@ def requested(world: World) -> Deployment:
 
 
 def of_stable(deployment: Deployment) -> ObservedRevision:
-    return ObservedRevision.of(deployment.observed, 1)
+    return ObservedRevision.from_column(deployment.observed, 1)
 
 
 def queue_lines() -> list[str]:

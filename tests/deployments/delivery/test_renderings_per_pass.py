@@ -36,7 +36,7 @@ def renderings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(module, name, counted)
 
-    count(revision_manifests, "own")
+    count(revision_manifests, "build_own")
     count(http_route, "http_route")
     count(rendering, "context_of")
     count(rendering, "spec_of")

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.delivery.domain import language_start, progress
 from deployments.delivery.services import start_logs
-from deployments.delivery.services.observe import Observation
+from deployments.delivery.services.observe import DeploymentObservation
 from deployments.models import Deployment
 from tests.deployments.world import World
 
@@ -80,17 +80,17 @@ def language_model(world: World) -> Deployment:
     return deployment
 
 
-def shown(world: World, deployment: Deployment, **status: Any) -> tuple[str, Observation]:
+def shown(world: World, deployment: Deployment, **status: Any) -> tuple[str, DeploymentObservation]:
     container = {"name": "server", "state": {"running": {}}, **status}
     pod = {
         "metadata": {"name": POD, "namespace": "vision"},
         "spec": {"nodeName": "n"},
         "status": {"containerStatuses": [container]},
     }
-    before = Observation(workloads={}, pods={1: [pod]}, route=None)
+    before = DeploymentObservation(workloads={}, pods={1: [pod]}, route=None)
     after = start_logs.explain(deployment, before)
     assert container["state"] == {"running": {}}, "what the cluster reported is not changed"
-    return progress.of_pod(after.pods[1][0]).message, after
+    return progress.derive_pod_progress(after.pods[1][0]).message, after
 
 
 def test_a_loading_pod_shows_the_step_of_its_log(world: World) -> None:

@@ -270,5 +270,5 @@ def test_a_removed_cluster_reserves_nothing(world: World) -> None:
 
     other.delete()
 
-    assert selectors.admitted_on(world.cluster_id) == ()
+    assert selectors.list_admitted(world.cluster_id) == ()
     assert EnvironmentRule.objects.get().approvals == 2

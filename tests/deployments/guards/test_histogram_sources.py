@@ -10,10 +10,10 @@ import pytest
 
 from deployments.guards.domain import histogram_sources, histogram_state, histograms
 from deployments.guards.domain.families.percentiles import Measure
-from deployments.guards.domain.histogram_state import HistogramState, Terms
+from deployments.guards.domain.histogram_state import HistogramState, HistogramTerms
 from deployments.guards.domain.percentiles import PercentileGuard
 from deployments.guards.domain.promql import QueryTarget, Sides
-from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.domain.prometheus import PrometheusSample, PrometheusUnreachable, QueryResult
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 AT_40 = PercentileGuard(metric="latency_p95", max=40.0)
@@ -41,7 +41,7 @@ def buckets(total: int, slow: int) -> QueryResult:
     made = {"10.0": total - slow, "50.0": total - slow, "+Inf": total}
     return QueryResult(
         "vector",
-        tuple(Sample(float(n), {"instance": "e", "le": le}) for le, n in made.items()),
+        tuple(PrometheusSample(float(n), {"instance": "e", "le": le}) for le, n in made.items()),
     )
 
 
@@ -52,7 +52,7 @@ def taken(
     state: HistogramState, *reading: Any, measure: Measure = Measure.LATENCY
 ) -> HistogramState:
     stored = histogram_state.from_json(state.to_json())
-    terms = Terms(guards=(AT_40,), sides=SIDES, at=AT)
+    terms = HistogramTerms(guards=(AT_40,), sides=SIDES, at=AT)
     return histogram_state.take(stored, measure, list(reading), terms)
 
 

@@ -9,13 +9,13 @@ import pytest
 from deployments.guards.domain import counter_verdicts, limits, sequential_tests, synthetic_requests
 from deployments.guards.domain.betting.blocks import CALM, BlockLengths
 from deployments.guards.domain.counter_verdicts import CounterInputs
-from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
+from deployments.guards.domain.counters import NO_FACTS, SideFacts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.limits import GuardLimit
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import Side, StepTests
 
-COUNTED = Facts(aborts_counted=1.0)
+COUNTED = SideFacts(aborts_counted=1.0)
 # 20 answers of 101 tokens: the first after 300 ms, the others 20 ms apart.
 READING = Sums(
     success=20,
@@ -35,7 +35,7 @@ def judged(
     *,
     readings: int = 30,
     stable: Sums = READING,
-    facts: tuple[Facts, Facts] = (COUNTED, COUNTED),
+    facts: tuple[SideFacts, SideFacts] = (COUNTED, COUNTED),
 ) -> GuardResult:
     limit = GuardLimit(metric=metric, max_ratio=1.25)
     procedure = Procedure((limit,), stable=facts[0], candidate=facts[1])
@@ -102,7 +102,7 @@ def test_clients_that_leave_the_candidate_more_often_abort_it() -> None:
 
 @pytest.mark.parametrize("facts", [(COUNTED, NO_FACTS), (NO_FACTS, COUNTED)])
 def test_a_server_that_counts_no_aborts_is_not_compared_with_one_that_does(
-    facts: tuple[Facts, Facts],
+    facts: tuple[SideFacts, SideFacts],
 ) -> None:
     """SGLang shows none of them, which is not zero."""
     impatient = replace(READING, success=14, aborted=7)

@@ -134,7 +134,7 @@ def test_times_of_another_load_are_not_comparable_and_errors_are_judged() -> Non
         relative = {
             name for name in tests.claims if name.endswith(".ratio") and "error" not in name
         }
-        assert not any(tests.of(name).trials for name in relative), "no bet of the slow lane"
+        assert not any(tests.get_claim(name).trials for name in relative), "no bet of the slow lane"
 
 
 def test_forty_percent_slower_is_found_at_the_same_load_only() -> None:
@@ -170,7 +170,7 @@ def test_readings_of_another_load_do_not_count_against_it_later() -> None:
 
     latency = counter_verdicts.judge(LIMITS, by)[1]
 
-    assert tests.of(tests_of_counters.ratio_test("latency_mean")).trials == 5
+    assert tests.get_claim(tests_of_counters.ratio_test("latency_mean")).trials == 5
     assert counter_verdicts.is_worse(LIMITS[1], by) is False
     assert latency.verdict != "not comparable"
 

@@ -243,7 +243,9 @@ def test_the_mean_over_the_bounds_is_expected_to_gain_nothing_from_equal_sides()
             tests = percentile_tests.advance(
                 start, stable=stable, candidate=candidate, guards=(guard,), seconds=10
             )
-            capitals = [tests.of(guard, f"ratio {bound!r}").slow.value for bound in (10.0, 20.0)]
+            capitals = [
+                tests.get_claim(guard, f"ratio {bound!r}").slow.value for bound in (10.0, 20.0)
+            ]
             mean += p * q * sum(capitals) / 2
 
     assert mean <= 1 + 1e-9

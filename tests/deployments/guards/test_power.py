@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from deployments.guards.domain.betting import power
-from deployments.guards.domain.betting.power import Setting, Traffic
+from deployments.guards.domain.betting.power import PowerSetting, PowerTraffic
 from deployments.guards.domain.betting.rates import RateLimit
 from tests.benchmarks import lanes_twin, sequential, worlds
 from tests.benchmarks.worlds import World
 
-QUIET = Traffic(requests=100.0, weight=0.05, base_rate=0.01)
-CALM = Setting(RateLimit(ratio=1.25), level=0.005, block_seconds=0.0)
+QUIET = PowerTraffic(requests=100.0, weight=0.05, base_rate=0.01)
+CALM = PowerSetting(RateLimit(ratio=1.25), level=0.005, block_seconds=0.0)
 
 
 @pytest.mark.parametrize(("weight", "times"), [(0.05, 5.0), (0.25, 3.0), (0.5, 2.0)])
 def test_the_time_to_find_a_regression_is_that_of_the_tests(weight: float, times: float) -> None:
-    traffic = Traffic(requests=100.0, weight=weight, base_rate=0.01)
+    traffic = PowerTraffic(requests=100.0, weight=weight, base_rate=0.01)
     expected = power.seconds_to_find(traffic, CALM, times=times)
     world = World("bad", errors=times, weights=(weight,), step_minutes=20)
     streams = worlds.simulate(world, rollouts=12, seed=5)
@@ -31,7 +31,7 @@ def test_more_traffic_and_more_time_find_less() -> None:
     smallest = [
         power.smallest_regression(QUIET, CALM, seconds=seconds) for seconds in (60, 600, 6000)
     ]
-    busy = power.smallest_regression(Traffic(1000.0, 0.05, 0.01), CALM, seconds=600)
+    busy = power.smallest_regression(PowerTraffic(1000.0, 0.05, 0.01), CALM, seconds=600)
 
     assert smallest[1] is not None
     assert smallest[2] is not None
@@ -42,12 +42,12 @@ def test_more_traffic_and_more_time_find_less() -> None:
 
 
 def test_nothing_is_found_without_requests_or_below_the_limit() -> None:
-    assert power.smallest_regression(Traffic(0.0, 0.05, 0.01), CALM, seconds=600) is None
+    assert power.smallest_regression(PowerTraffic(0.0, 0.05, 0.01), CALM, seconds=600) is None
     assert power.seconds_to_find(QUIET, CALM, times=1.2) is None
 
 
 def test_long_blocks_take_longer_for_all_but_gross_regressions() -> None:
-    blocks = Setting(RateLimit(ratio=1.25), level=0.005, block_seconds=60.0)
+    blocks = PowerSetting(RateLimit(ratio=1.25), level=0.005, block_seconds=60.0)
     small = [power.seconds_to_find(QUIET, setting, times=3.0) for setting in (CALM, blocks)]
     gross = [power.seconds_to_find(QUIET, setting, times=90.0) for setting in (CALM, blocks)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from deployments.guards.domain.answers import answer_metrics, answer_verdicts
 from deployments.guards.domain.answers import two_sample_tests as statistics
-from deployments.guards.domain.answers.answer_metrics import Kind, Summary
+from deployments.guards.domain.answers.answer_metrics import AnswerKind, Summary
 from deployments.plans.domain import rollout_plan
 from portal.core.definitions import Rejected
 
@@ -68,7 +68,7 @@ def test_interim_looks_follow_each_doubling_of_the_smaller_sample_at_levels_that
 
 def test_too_few_values_say_how_many_are_missing() -> None:
     guard = answer_verdicts.judge(
-        Kind.LABELS, stable=[summary(cat=70)], candidate=[summary(cat=20, dog=19)], limit=0.1
+        AnswerKind.LABELS, stable=[summary(cat=70)], candidate=[summary(cat=20, dog=19)], limit=0.1
     )
 
     assert (guard.verdict, guard.n) == ("not enough data", 39)
@@ -77,7 +77,7 @@ def test_too_few_values_say_how_many_are_missing() -> None:
 
 def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
     guard = answer_verdicts.judge(
-        Kind.LABELS,
+        AnswerKind.LABELS,
         stable=[summary(cat=500, dog=500)],
         candidate=[summary(cat=900, dog=100)],
         limit=0.15,
@@ -91,7 +91,7 @@ def test_shifted_labels_fail_with_the_numbers_that_led_to_it() -> None:
 
 def test_beyond_the_limit_but_possibly_by_chance_is_not_enough_data() -> None:
     guard = answer_verdicts.judge(
-        Kind.STRUCTURED,
+        AnswerKind.STRUCTURED,
         stable=[summary(good=99, bad=1)],
         candidate=[summary(good=96, bad=4)],
         limit=0.02,
@@ -105,7 +105,7 @@ def test_beyond_the_limit_but_possibly_by_chance_is_not_enough_data() -> None:
 
 def test_a_change_within_the_limit_passes_however_sure_it_is() -> None:
     guard = answer_verdicts.judge(
-        Kind.STRUCTURED,
+        AnswerKind.STRUCTURED,
         stable=[summary(good=100_000, bad=0)],
         candidate=[summary(good=99_000, bad=1_000)],
         limit=0.02,
@@ -118,8 +118,8 @@ def test_data_after_an_interim_look_wait_for_the_next() -> None:
     first = [summary(good=100, bad=0)]
     later = [*first, summary(good=0, bad=99)]
 
-    before = answer_verdicts.judge(Kind.STRUCTURED, stable=later, candidate=first, limit=0.02)
-    after = answer_verdicts.judge(Kind.STRUCTURED, stable=later, candidate=later, limit=0.02)
+    before = answer_verdicts.judge(AnswerKind.STRUCTURED, stable=later, candidate=first, limit=0.02)
+    after = answer_verdicts.judge(AnswerKind.STRUCTURED, stable=later, candidate=later, limit=0.02)
 
     assert (before.verdict, after.verdict) == ("pass", "pass")
     assert after.candidate == "0.00% failed"
@@ -135,10 +135,10 @@ def test_vectors_that_drifted_from_the_reference_set_fail() -> None:
         return Summary(150, counts, answer_metrics.sum_vectors(vectors, 2))
 
     same = answer_verdicts.judge(
-        Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0)], limit=0.05
+        AnswerKind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0)], limit=0.05
     )
     judged = answer_verdicts.judge(
-        Kind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0.6)], limit=0.05
+        AnswerKind.EMBEDDINGS, stable=[batch(0)], candidate=[batch(0.6)], limit=0.05
     )
 
     assert same.verdict == "pass"
@@ -165,7 +165,7 @@ def test_watching_two_equal_streams_to_the_end_cries_wolf_less_than_it_may() -> 
 
 
 def test_lengths_are_kept_in_buckets_of_two_digits() -> None:
-    summed = answer_metrics.sum_up(Kind.LENGTHS, [0, 7, 99, 123, 129, 4567])
+    summed = answer_metrics.sum_up(AnswerKind.LENGTHS, [0, 7, 99, 123, 129, 4567])
 
     assert (summed.n, summed.counts) == (6, {"0": 1, "7": 1, "99": 1, "120": 2, "4500": 1})
     assert statistics.median(summed.counts) == 99
@@ -174,19 +174,19 @@ def test_lengths_are_kept_in_buckets_of_two_digits() -> None:
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        (Kind.LABELS, []),
-        (Kind.LABELS, "cat"),
-        (Kind.LABELS, ["a" * 101]),
-        (Kind.LABELS, ["a\0"]),
-        (Kind.LABELS, [str(n) for n in range(201)]),
-        (Kind.LENGTHS, [-1]),
-        (Kind.LENGTHS, [1.5]),
-        (Kind.LENGTHS, [True]),
-        (Kind.STRUCTURED, [1]),
-        (Kind.STRUCTURED, [True] * 1001),
+        (AnswerKind.LABELS, []),
+        (AnswerKind.LABELS, "cat"),
+        (AnswerKind.LABELS, ["a" * 101]),
+        (AnswerKind.LABELS, ["a\0"]),
+        (AnswerKind.LABELS, [str(n) for n in range(201)]),
+        (AnswerKind.LENGTHS, [-1]),
+        (AnswerKind.LENGTHS, [1.5]),
+        (AnswerKind.LENGTHS, [True]),
+        (AnswerKind.STRUCTURED, [1]),
+        (AnswerKind.STRUCTURED, [True] * 1001),
     ],
 )
-def test_values_of_another_kind_are_refused(kind: Kind, values: object) -> None:
+def test_values_of_another_kind_are_refused(kind: AnswerKind, values: object) -> None:
     with pytest.raises(Rejected):
         answer_metrics.sum_up(kind, values)
 

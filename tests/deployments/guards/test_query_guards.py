@@ -15,10 +15,10 @@ from deployments.guards.domain.promql import QueryGuard, QueryTarget, Watched
 from deployments.plans.domain import rollout_plan
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from fleet.clusters.domain.prometheus import (
+    PrometheusSample,
     PrometheusUnreachable,
     QueryRefused,
     QueryResult,
-    Sample,
 )
 from portal.core.definitions import Rejected
 
@@ -28,7 +28,7 @@ GUARD = QueryGuard(name="Checkout errors", query="sum(errors)", max=2.0, breache
 
 
 def answer(*values: float, warnings: tuple[str, ...] = ()) -> QueryResult:
-    return QueryResult("vector", tuple(Sample(value) for value in values), warnings)
+    return QueryResult("vector", tuple(PrometheusSample(value) for value in values), warnings)
 
 
 def after(*values: float, guard: QueryGuard = GUARD) -> Watched:
@@ -135,10 +135,10 @@ def test_a_plan_with_all_kinds_of_guards_is_stored_and_read_as_it_was() -> None:
         STEPS,
     )
 
-    assert rollout_plan.stored(plan.to_json(), STEPS) == plan
+    assert rollout_plan.read_stored(plan.to_json(), STEPS) == plan
     assert plan.guards.queries == (QueryGuard(name="A", query="x", min=1.0, breaches=2),)
     assert plan.guards.tests == 2, "a query has no test that could spend alpha"
-    assert rollout_plan.stored({}, []).guards.queries == ()
+    assert rollout_plan.read_stored({}, []).guards.queries == ()
 
 
 def test_a_failure_takes_so_many_breaches_in_a_row_and_stays() -> None:

@@ -15,7 +15,7 @@ from deployments.guards.domain import sequential_tests, step_tests
 from deployments.guards.domain.betting import e_process, lanes, rates
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.e_process import Payoff
-from deployments.guards.domain.betting.lanes import Claim, Trial
+from deployments.guards.domain.betting.lanes import Claim, IntervalTrial
 from deployments.guards.domain.betting.rates import Count, Pair, RateLimit
 from deployments.guards.domain.counters import Sums
 from deployments.guards.domain.guard_set import PlanGuards
@@ -54,20 +54,22 @@ def test_no_payoff_is_expected_to_gain_over_two_blocks_of_an_allowed_candidate(
 
 
 def test_a_burst_gains_at_most_a_factor_of_two_in_the_slow_lane() -> None:
-    calm = Claim().bet_block(Trial(1, 10, 0.1), Payoff.CAPPED)
-    burst = calm.bet_block(Trial(500, 500, 0.1), Payoff.CAPPED)
-    robust = calm.bet_block(Trial(500, 500, 0.1), Payoff.SYMMETRIC)
+    calm = Claim().bet_block(IntervalTrial(1, 10, 0.1), Payoff.CAPPED)
+    burst = calm.bet_block(IntervalTrial(500, 500, 0.1), Payoff.CAPPED)
+    robust = calm.bet_block(IntervalTrial(500, 500, 0.1), Payoff.SYMMETRIC)
 
     fresh = 1 / 6
     limit = 2 * (sum(calm.slow.capitals) / len(e_process.WORSE) + fresh) + 1 / 3
     assert burst.slow.value == pytest.approx(limit)
     assert robust.slow.value <= burst.slow.value
-    assert calm.bet_reading(Trial(500, 500, 0.1)).fast.value > 1e60
+    assert calm.bet_reading(IntervalTrial(500, 500, 0.1)).fast.value > 1e60
 
 
 def test_the_symmetric_payoff_is_fair_for_noise_that_is_symmetric_in_log_e() -> None:
     for off in (0.1, 1.0, 10.0):
-        assert (Payoff.SYMMETRIC.of(math.exp(off)) + Payoff.SYMMETRIC.of(math.exp(-off))) / 2 == 1
+        assert (
+            Payoff.SYMMETRIC.compute(math.exp(off)) + Payoff.SYMMETRIC.compute(math.exp(-off))
+        ) / 2 == 1
 
 
 @given(
@@ -108,14 +110,14 @@ def test_capital_is_carried_over_a_step_and_the_open_block_counts_as_it_is() -> 
         tests = sequential_tests.advance(
             tests, Side(sums(900), sums(90, 10, ms=30)), procedure=DEFAULTS
         )
-    assert tests.of("error_rate.ratio").slow.intervals == 1
+    assert tests.get_claim("error_rate.ratio").slow.intervals == 1
 
     later = sequential_tests.next_step(tests, DEFAULTS, BlockLengths())
 
-    carried = later.of("error_rate.ratio")
+    carried = later.get_claim("error_rate.ratio")
     assert carried.slow.intervals == 2
-    assert carried.slow.peak > tests.of("error_rate.ratio").slow.peak
-    assert carried.fast == tests.of("error_rate.ratio").fast
+    assert carried.slow.peak > tests.get_claim("error_rate.ratio").slow.peak
+    assert carried.fast == tests.get_claim("error_rate.ratio").fast
     assert (carried.within, carried.trials) == (e_process.confidence(), 0)
     assert (later.total, later.open, later.seconds) == (Side(), {}, 0.0)
 
@@ -188,10 +190,10 @@ def test_any_rate_is_judged_by_the_same_bet() -> None:
 
 
 def test_the_default_floor_is_half_a_percent_or_twice_stable() -> None:
-    assert RATIO.allowed(0.001) == 0.002
-    assert RATIO.allowed(0.003) == 0.005
-    assert RATIO.allowed(0.01) == 0.0125
-    assert RateLimit(ratio=1.25, floor=0.02).allowed(0.001) == 0.02
+    assert RATIO.compute_highest(0.001) == 0.002
+    assert RATIO.compute_highest(0.003) == 0.005
+    assert RATIO.compute_highest(0.01) == 0.0125
+    assert RateLimit(ratio=1.25, floor=0.02).compute_highest(0.001) == 0.02
 
 
 def test_p_of_no_evidence_is_one() -> None:

@@ -10,7 +10,7 @@ from deployments.guards.domain import catalogue, counter_verdicts, evidence, seq
 from deployments.guards.domain import step_tests as stored_tests
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.counter_verdicts import CounterInputs
-from deployments.guards.domain.counters import NO_FACTS, Facts, Sums
+from deployments.guards.domain.counters import NO_FACTS, SideFacts, Sums
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.kinds import gpu_memory
@@ -43,7 +43,7 @@ def step_tests(
     *,
     intervals: int = 1,
     limits: tuple[GuardLimit, ...] = SERVER_LIMITS,
-    facts: Facts = NO_FACTS,
+    facts: SideFacts = NO_FACTS,
 ) -> StepTests:
     tests = StepTests(lengths=CALM_STABLE)
     for _ in range(intervals):
@@ -64,7 +64,7 @@ def judge(
     min_requests: int = 100,
     is_strict: bool = False,
     unknown: str = "",
-    facts: Facts = NO_FACTS,
+    facts: SideFacts = NO_FACTS,
 ) -> list[GuardResult]:
     by = CounterInputs(
         tests=tests,
@@ -157,7 +157,7 @@ def test_absolute_limits_need_no_stable_revision() -> None:
         GuardLimit(metric="gpu_utilisation", max=0.01),
         GuardLimit(metric="gpu_memory", max=8.0),
     )
-    facts = Facts(gpu_memory_gib=9.5)
+    facts = SideFacts(gpu_memory_gib=9.5)
     tests = step_tests(sums(0), sums(100, 10, ms=14), intervals=20, limits=limits, facts=facts)
 
     verdicts = judge(tests, limits=limits, facts=facts)
@@ -181,8 +181,8 @@ def test_measured_memory_is_judged_by_its_ratio_as_well(
         alpha=0.01,
         is_strict=False,
         min_requests=0,
-        stable=Facts(gpu_memory_gib=stable),
-        candidate=Facts(gpu_memory_gib=9.5),
+        stable=SideFacts(gpu_memory_gib=stable),
+        candidate=SideFacts(gpu_memory_gib=9.5),
     )
 
     (result,) = counter_verdicts.judge((limit,), by)
@@ -196,7 +196,7 @@ def test_throughput_and_cost_are_compared_per_busy_gpu_second() -> None:
         GuardLimit(metric="throughput_per_gpu", max_ratio=1.2),
         GuardLimit(metric="cost_per_1000", max_ratio=1.2),
     )
-    facts = Facts(usd_per_gpu_hour=3.6)
+    facts = SideFacts(usd_per_gpu_hour=3.6)
     slow = Sums(success=100, inferences=100, busy_ms=200, observed_ms=5000)
 
     same = judge(
@@ -320,12 +320,12 @@ def test_a_plan_survives_its_row_and_an_empty_one_has_the_defaults() -> None:
         [],
     )
 
-    assert rollout_plan.stored(plan.to_json(), plan.steps_to_json()) == plan
+    assert rollout_plan.read_stored(plan.to_json(), plan.steps_to_json()) == plan
     assert (plan.guards.tests, plan.guards.limits[0].tests) == (0, 2), "a dry run spends no alpha"
     assert (plan.warmup_seconds, plan.watched_seconds) == (0, 0)
     assert [step.weight for step in plan.steps] == [0]
-    assert rollout_plan.stored({}, STEPS) == rollout_plan.check({}, STEPS)
-    assert [limit.metric for limit in rollout_plan.stored({}, []).guards.limits] == [
+    assert rollout_plan.read_stored({}, STEPS) == rollout_plan.check({}, STEPS)
+    assert [limit.metric for limit in rollout_plan.read_stored({}, []).guards.limits] == [
         "error_rate",
         "lost_requests",
         "latency_mean",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployments.guards.domain.answers.answer_metrics import Kind
+from deployments.guards.domain.answers.answer_metrics import AnswerKind
 from deployments.health.selectors import health
 from deployments.health.services import watch
 from deployments.models import AnswerDay, Deployment, HealthRecord
@@ -24,7 +24,7 @@ def begun(world: World) -> Deployment:
     return deployment
 
 
-def day(world: World, deployment: Deployment, kind: Kind, values: list[Any]) -> None:
+def day(world: World, deployment: Deployment, kind: AnswerKind, values: list[Any]) -> None:
     """Values of one day, and the check at its end."""
     world.clock.move(3600)
     observations.post(
@@ -54,10 +54,10 @@ def test_other_answers_than_after_the_promotion_are_reported_on_the_first_day(
     world: World,
 ) -> None:
     deployment = begun(world)
-    day(world, deployment, Kind.LABELS, labels(500, 500))
-    day(world, deployment, Kind.LABELS, labels(510, 490))
-    day(world, deployment, Kind.LABELS, labels(900, 100))
-    day(world, deployment, Kind.LABELS, labels(905, 95))
+    day(world, deployment, AnswerKind.LABELS, labels(500, 500))
+    day(world, deployment, AnswerKind.LABELS, labels(510, 490))
+    day(world, deployment, AnswerKind.LABELS, labels(900, 100))
+    day(world, deployment, AnswerKind.LABELS, labels(905, 95))
 
     assert lines() == [
         ("not known", "Labels of answers: the reference is being recorded"),
@@ -79,9 +79,9 @@ def test_other_answers_than_after_the_promotion_are_reported_on_the_first_day(
 def test_a_bad_day_after_the_reference_week_never_becomes_the_reference(world: World) -> None:
     deployment = begun(world)
     for _ in range(7):
-        day(world, deployment, Kind.INPUT_LENGTHS, [10] * 50 + [20] * 50)
+        day(world, deployment, AnswerKind.INPUT_LENGTHS, [10] * 50 + [20] * 50)
     for _ in range(3):
-        day(world, deployment, Kind.INPUT_LENGTHS, [10] * 5 + [90] * 95)
+        day(world, deployment, AnswerKind.INPUT_LENGTHS, [10] * 5 + [90] * 95)
 
     assert [verdict for verdict, _ in lines()] == ["not known", *["ok"] * 6, *["failed"] * 3]
     assert alerts() == [
@@ -97,10 +97,10 @@ def test_a_weekend_that_is_like_the_first_one_is_no_drift(world: World) -> None:
     deployment = begun(world)
     week = [labels(500, 500)] * 5 + [labels(100, 900)] * 2
     for values in week:
-        day(world, deployment, Kind.LABELS, values)
+        day(world, deployment, AnswerKind.LABELS, values)
     first = len(alerts())
     for values in week * 2:
-        day(world, deployment, Kind.LABELS, values)
+        day(world, deployment, AnswerKind.LABELS, values)
 
     # The first weekend is new; later ones are like it.
     assert (first, len(alerts())) == (1, 1)
@@ -108,8 +108,8 @@ def test_a_weekend_that_is_like_the_first_one_is_no_drift(world: World) -> None:
 
 def test_few_values_are_not_judged(world: World) -> None:
     deployment = begun(world)
-    day(world, deployment, Kind.LABELS, labels(500, 500))
-    day(world, deployment, Kind.LABELS, labels(0, 99))
+    day(world, deployment, AnswerKind.LABELS, labels(500, 500))
+    day(world, deployment, AnswerKind.LABELS, labels(0, 99))
 
     assert lines()[-1] == ("not known", "Labels of answers: 99 of 100 values were posted")
     assert alerts() == []
@@ -119,9 +119,9 @@ def test_embeddings_that_move_away_are_reported(world: World) -> None:
     deployment = begun(world)
     near = [[1.0, n / 1000] for n in range(200)]
     far = [[0.5, 1 + n / 1000] for n in range(200)]
-    day(world, deployment, Kind.EMBEDDINGS, near)
-    day(world, deployment, Kind.EMBEDDINGS, near)
-    day(world, deployment, Kind.EMBEDDINGS, far)
+    day(world, deployment, AnswerKind.EMBEDDINGS, near)
+    day(world, deployment, AnswerKind.EMBEDDINGS, near)
+    day(world, deployment, AnswerKind.EMBEDDINGS, far)
 
     assert [verdict for verdict, _ in lines()] == ["not known", "ok", "failed"]
 
@@ -134,7 +134,7 @@ def test_days_without_a_check_are_caught_up(world: World) -> None:
             actor=world.member,
             deployment_id=deployment.pk,
             revision_number=1,
-            kind=Kind.LABELS,
+            kind=AnswerKind.LABELS,
             values=values,
         )
         world.clock.move(_DAY - 3600)

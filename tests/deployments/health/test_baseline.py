@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from deployments.health.domain import baseline
-from deployments.health.domain.baseline import CENTRE, BaselineMetric, Streak, Traffic
+from deployments.health.domain.baseline import CENTRE, BaselineMetric, HourlyTraffic, Streak
 
 _SLOT = 900
 Rate = Callable[[float], float]
@@ -31,7 +31,7 @@ def quiet(_: float) -> float:
     return 20 / 3600
 
 
-def slots(rate: Rate, weeks: int, seed: int) -> list[Traffic]:
+def slots(rate: Rate, weeks: int, seed: int) -> list[HourlyTraffic]:
     """Quarters of hours: Poisson counts, 1% failing, 20 ms with a scatter."""
     dice = random.Random(seed)
     made = []
@@ -41,12 +41,12 @@ def slots(rate: Rate, weeks: int, seed: int) -> list[Traffic]:
         failed = sum(dice.random() < 0.01 for _ in range(min(count, 400)))
         failed = round(failed * max(1, count / 400))
         spent = round((count - failed) * 20_000 * dice.gauss(1, 0.02))
-        made.append(Traffic(count, failed, spent, spent // 2000, 4 * 900_000, _SLOT))
+        made.append(HourlyTraffic(count, failed, spent, spent // 2000, 4 * 900_000, _SLOT))
     return made
 
 
-def merged(part: list[Traffic]) -> Traffic:
-    return Traffic(
+def merged(part: list[HourlyTraffic]) -> HourlyTraffic:
+    return HourlyTraffic(
         sum(t.requests for t in part),
         sum(t.failures for t in part),
         sum(t.duration_us for t in part),
@@ -56,7 +56,7 @@ def merged(part: list[Traffic]) -> Traffic:
     )
 
 
-def alarms(made: list[Traffic], metric: BaselineMetric, first: int) -> list[int]:
+def alarms(made: list[HourlyTraffic], metric: BaselineMetric, first: int) -> list[int]:
     """The slots after which the baseline was found to be left, checked each quarter of an hour from `first`."""
     hours = [merged(made[at : at + 4]) for at in range(0, len(made), 4)]
     streak, found = Streak(), []

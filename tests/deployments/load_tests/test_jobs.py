@@ -135,7 +135,7 @@ def test_its_result_makes_the_version_ready_and_nothing_is_left(bench: Bench) ->
 
     version = bench.tick()
 
-    result = results.of_signature(version.signature)
+    result = results.read_load_test(version.signature)
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     assert result is not None
     assert (result.cluster, result.gpu_memory_mib) == ("gpu-1", 450)
@@ -167,7 +167,7 @@ def test_an_evicted_pod_is_no_verdict(bench: Bench) -> None:
     version = bench.tick()
 
     assert version.state == VersionState.READY
-    assert results.of_signature(version.signature) is None
+    assert results.read_load_test(version.signature) is None
     assert bench.step["ok"] is None
     assert bench.step["detail"] == (
         "not tried: the cluster ended its pod (Evicted: low on memory); try again"
@@ -246,7 +246,7 @@ def test_a_worker_killed_anywhere_runs_it_once(
     version = bench.tick(200)
 
     assert version.state == VersionState.READY
-    assert results.of_signature(version.signature) is not None
+    assert results.read_load_test(version.signature) is not None
     assert bench.made == 1
     assert bench.cluster.names("Job") == []
     assert AuditEvent.objects.filter(action="version.ready").count() == 1

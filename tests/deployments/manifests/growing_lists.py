@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from deployments.access.domain.callers import Callers, Issuer, RequiredClaim
+from deployments.access.domain.callers import Callers, IdentityProvider, RequiredClaim
 from deployments.access.domain.headers import CALLER_HEADER
 from deployments.access.domain.kinds import provider_tokens
 from deployments.manifests.domain import http_route, network
@@ -16,7 +16,7 @@ from deployments.manifests.domain.access import (
     team_address,
 )
 from deployments.manifests.domain.access.limit_rules import ClientLimit
-from deployments.manifests.domain.access.team_script import Member
+from deployments.manifests.domain.access.team_script import RoutedDeployment
 from deployments.manifests.domain.metadata import Manifest, ManifestContext
 from deployments.manifests.domain.route_paths import Api
 from deployments.spec.domain import serving_spec
@@ -52,11 +52,11 @@ def _limits(
     return make
 
 
-def _issuer(values: int) -> Issuer:
+def _issuer(values: int) -> IdentityProvider:
     groups = tuple(f"group-{number}" for number in range(values))
     required = (RequiredClaim("groups", groups, is_list=True), RequiredClaim("env", ("prod",)))
     url = "https://id.example.org"
-    return Issuer("corp", url, f"{url}/keys", ("models",), "sub", required)
+    return IdentityProvider("corp", url, f"{url}/keys", ("models",), "sub", required)
 
 
 def _callers_with_tokens(context: ManifestContext, count: int) -> Sequence[Manifest]:
@@ -76,7 +76,9 @@ def _principals(context: ManifestContext, count: int) -> Sequence[Manifest]:
 
 
 def _signers(context: ManifestContext, count: int) -> Sequence[Manifest]:
-    issuers = [istio_access.Issuer(f"https://{number}.example", _JWKS) for number in range(count)]
+    issuers = [
+        istio_access.TokenSigner(f"https://{number}.example", _JWKS) for number in range(count)
+    ]
     return [istio_access.tokens(context, issuers)]
 
 
@@ -87,7 +89,7 @@ def _keys(context: ManifestContext, count: int) -> Sequence[Manifest]:
 
 def _members(context: ManifestContext, count: int) -> Sequence[Manifest]:
     members = [
-        Member(f"chat-{number}", tuple(f"model-{number}-{name}" for name in range(9)))
+        RoutedDeployment(f"chat-{number}", tuple(f"model-{number}-{name}" for name in range(9)))
         for number in range(count)
     ]
     return team_address.manifests(context, members)
@@ -95,7 +97,7 @@ def _members(context: ManifestContext, count: int) -> Sequence[Manifest]:
 
 def _models(context: ManifestContext, count: int) -> Sequence[Manifest]:
     api = Api(tuple(f"model-{number}" for number in range(count)))
-    one = http_route.Backend(1, serving_spec.KSERVE_TRITON, 50, api)
+    one = http_route.RouteBackend(1, serving_spec.KSERVE_TRITON, 50, api)
     return [http_route.http_route(context, [one, replace(one, number=2)])]
 
 

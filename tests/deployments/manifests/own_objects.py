@@ -16,4 +16,4 @@ def own_objects(engine: str, *, size_mib: int = 100, **data: Any) -> dict[str, M
     served = ServedRevision(
         1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=size_mib
     )
-    return {manifest["kind"]: manifest for manifest in revision.own(CONTEXT, served)}
+    return {manifest["kind"]: manifest for manifest in revision.build_own(CONTEXT, served)}

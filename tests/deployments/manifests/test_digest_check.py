@@ -123,7 +123,7 @@ def test_without_a_record_nothing_passes(tmp_path: Path, record: str) -> None:
 
 
 def _pod(served: ServedRevision) -> Any:
-    workload = revision.own(CONTEXT, served)[0]
+    workload = revision.build_own(CONTEXT, served)[0]
     return workload["spec"]["template"]["spec"]
 
 

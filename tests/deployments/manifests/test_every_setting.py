@@ -37,7 +37,7 @@ def made(typed: Mapping[str, str]) -> dict[str, Any]:
     """Every object of the revision by kind, and Triton's configuration as "config"."""
     spec = spec_with(typed)
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
-    objects = [*revision.shared(_CONTEXT, served), *revision.own(_CONTEXT, served)]
+    objects = [*revision.build_shared(_CONTEXT, served), *revision.build_own(_CONTEXT, served)]
     config = triton_config.render(model="detector", signature=_SIGNATURE, spec=spec)
     return {**{row["kind"]: row for row in objects}, "config": config}
 

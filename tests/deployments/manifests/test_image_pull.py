@@ -28,7 +28,7 @@ def _made(engine: str = "triton", **spec: Any) -> dict[str, Manifest]:
         {**data, "placement": {"pre_pull": True, **data.get("placement", {})}}
     )
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", made)
-    return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
+    return {manifest["kind"]: manifest for manifest in revision.build_own(_CONTEXT, served)}
 
 
 def _images(made: dict[str, Manifest]) -> dict[str, str]:

@@ -45,7 +45,7 @@ def terms(labels: NodeLabels, capacity: str, engine: str = "triton") -> list[Any
     spec = one.spec.replace(placement=Placement().replace(capacity=capacity))
     if engine in serving_spec.LLM_ENGINES:
         spec = spec.replace(llm=Llm(hugging_face_id="org/model"))
-    made = revision.own(replace(CONTEXT, node_labels=labels), replace(one, spec=spec))
+    made = revision.build_own(replace(CONTEXT, node_labels=labels), replace(one, spec=spec))
     return list(_terms(made))
 
 
@@ -77,7 +77,7 @@ def test_no_object_of_any_setting_names_a_label_of_node_groups(
     one = replace(one, spec=one.spec.replace(placement=placement))
     context = replace(context, node_labels=AUTO_MODE)
 
-    made = [*revision.shared(context, one), *revision.own(context, one)]
+    made = [*revision.build_shared(context, one), *revision.build_own(context, one)]
     made.append(daemon_set(context, one))
 
     names = set(required_labels(made))

@@ -39,7 +39,7 @@ def made(engine: str, more: dict[str, Any] | None = None, /, **llm: Any) -> dict
     }
     spec = serving_spec.ServingSpec.from_json(data)
     served = ServedRevision(1, "chat", "chat:1", "ab" * 32, "s3://b/p/", spec)
-    return {manifest["kind"]: manifest for manifest in revision.own(CONTEXT, served)}
+    return {manifest["kind"]: manifest for manifest in revision.build_own(CONTEXT, served)}
 
 
 def pod_of(objects: dict[str, Manifest]) -> dict[str, Any]:

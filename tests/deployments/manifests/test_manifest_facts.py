@@ -29,7 +29,7 @@ _QUEUE = "https://sqs.eu-central-1.amazonaws.com/111122223333/jobs"
 def test_every_object_of_a_revision_is_of_a_kind_that_retiring_removes(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
-    workload, *others = revision.own(*pair)
+    workload, *others = revision.build_own(*pair)
     kinds = {(other["apiVersion"], other["kind"]) for other in others}
 
     assert (workload["apiVersion"], workload["kind"]) in owned_kinds.WORKLOADS

@@ -24,12 +24,12 @@ def all_manifests(context: ManifestContext, served: ServedRevision) -> list[Mani
     backend = http_route.backend_for(served.number, spec, 100, model=model)
     shadow = http_route.backend_for(served.number + 1, spec, 0, model=model, mirror=25)
     made = [
-        *revision.shared(context, served),
-        *revision.own(context, served),
+        *revision.build_shared(context, served),
+        *revision.build_own(context, served),
         http_route.http_route(context, [backend]),
         http_route.http_route(context, [backend, shadow]),
     ]
-    made += resource_limits.of_namespace(context, quota_gpus=4)
+    made += resource_limits.limit_namespace(context, quota_gpus=4)
     if context.is_local_cluster:
         made.append(namespace.s3_secret(context, access_key_id="id", secret_access_key="key"))
     return made
@@ -65,7 +65,7 @@ def test_gpu_requests_equal_limits_and_are_integers(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = pair
-    rows = list(_resources(revision.own(context, served)[0]))
+    rows = list(_resources(revision.build_own(context, served)[0]))
     gpus = [row["limits"][served.spec.gpu_resource] for row in rows if _is_gpu(row, served)]
 
     assert all(row["requests"] == row["limits"] for row in rows)
@@ -82,7 +82,7 @@ def test_a_secret_is_rendered_for_local_clusters_only(
     pair: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = pair
-    text = to_yaml(revision.shared(context, served) + revision.own(context, served))
+    text = to_yaml(revision.build_shared(context, served) + revision.build_own(context, served))
 
     assert ("slipway-s3" in text) == context.is_local_cluster
     assert ("eks.amazonaws.com/role-arn" in text) == (
@@ -132,7 +132,7 @@ def test_a_wrong_spec_is_refused_at_its_field(changed: dict[str, Any], field: st
     assert field in refusal.value.fields
 
 
-def _backend(number: int, engine: Any, weight: int, mirror: int = 0) -> http_route.Backend:
+def _backend(number: int, engine: Any, weight: int, mirror: int = 0) -> http_route.RouteBackend:
     spec = ServingSpec(engine=engine, instance_type="g5.xlarge")
     return http_route.backend_for(number, spec, weight, model="m", mirror=mirror)
 

@@ -281,7 +281,7 @@ def test_the_local_cluster_does_the_same_without_a_shell(world: World) -> None:
 @pytest.mark.parametrize("engine", ["triton", "kserve-triton"])
 def test_the_server_reads_its_own_folder_only(engine: str) -> None:
     served = served_of(MODEL, engine)
-    objects = {item["kind"]: item for item in revision.own(CONTEXT, served)}
+    objects = {item["kind"]: item for item in revision.build_own(CONTEXT, served)}
     pod, server = _pod_and_server(objects)
     mount = {"name": "models", "mountPath": "/mnt/models", "readOnly": True}
 

@@ -38,7 +38,7 @@ def _served(engine: str, **data: Any) -> ServedRevision:
 def _egress(context: ManifestContext, served: ServedRevision) -> list[dict[str, Any]]:
     (policy,) = [
         manifest
-        for manifest in revision.own(context, served)
+        for manifest in revision.build_own(context, served)
         if manifest["kind"] == "NetworkPolicy"
     ]
     assert policy["spec"]["policyTypes"] == ["Egress", "Ingress"]
@@ -69,7 +69,7 @@ def test_pods_of_every_engine_reach_dns_their_peers_and_the_sources_of_models(en
 def test_other_pods_in_the_namespace_reach_dns_only() -> None:
     (deny,) = [
         manifest
-        for manifest in revision.shared(_CONTEXT, _case("triton"))
+        for manifest in revision.build_shared(_CONTEXT, _case("triton"))
         if manifest["metadata"]["name"] == "slipway-default-deny"
     ]
 
@@ -113,7 +113,8 @@ def test_the_api_server_reaches_the_serving_port_from_the_configured_addresses()
     context = replace(_CONTEXT, control_plane_cidrs=("10.0.0.0/24",))
 
     closed, opened = (
-        network.of_workload(one, _case("triton"))["spec"]["ingress"] for one in (_CONTEXT, context)
+        network.build_workload_policy(one, _case("triton"))["spec"]["ingress"]
+        for one in (_CONTEXT, context)
     )
 
     api_server = {"ipBlock": {"cidr": "10.0.0.0/24"}}
@@ -135,7 +136,7 @@ def test_proxies_in_a_namespace_of_their_own_reach_pods_and_pipelines() -> None:
         for name in ("gw", "envoy-gateway-system")
     ]
 
-    workload = network.of_workload(context, _case("triton"))["spec"]
+    workload = network.build_workload_policy(context, _case("triton"))["spec"]
     pipelines = network.pipelines(context)["spec"]
 
     assert workload["ingress"][0]["from"] == [{"podSelector": {}}, *names]
@@ -156,7 +157,7 @@ def test_routers_of_pipelines_receive_and_send_through_the_gateway() -> None:
 
 
 def test_the_quota_of_the_team_limits_the_namespace() -> None:
-    quota, defaults = resource_limits.of_namespace(_CONTEXT, quota_gpus=6)
+    quota, defaults = resource_limits.limit_namespace(_CONTEXT, quota_gpus=6)
 
     hard = quota["spec"]["hard"]
     assert (quota["kind"], defaults["kind"]) == ("ResourceQuota", "LimitRange")

@@ -24,7 +24,7 @@ def served(**fields: Any) -> ServedRevision:
 
 
 def predictor(**fields: Any) -> dict[str, Any]:
-    [workload, *_] = revision.own(CONTEXT, served(**fields))
+    [workload, *_] = revision.build_own(CONTEXT, served(**fields))
     assert workload["kind"] == "InferenceService"
     found: dict[str, Any] = workload["spec"]["predictor"]
     return found
@@ -87,7 +87,7 @@ def test_a_cluster_may_name_another_image() -> None:
 
 
 def test_the_teams_quota_counts_devices_and_no_other_name_goes_around_it() -> None:
-    quota: Manifest = resource_limits.of_namespace(CONTEXT, quota_gpus=4)[0]
+    quota: Manifest = resource_limits.limit_namespace(CONTEXT, quota_gpus=4)[0]
     hard = quota["spec"]["hard"]
 
     assert hard["requests.aws.amazon.com/neuron"] == "4"

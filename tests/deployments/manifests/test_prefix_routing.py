@@ -90,7 +90,7 @@ def test_requests_are_mirrored_to_the_service_past_the_endpoint_picker() -> None
 def test_the_endpoint_picker_reaches_the_pods_of_its_revision_and_the_api_server_only() -> None:
     context = replace(CONTEXT, control_plane_cidrs=("10.9.0.0/24",), egress_cidrs=())
     served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", _routed_by_prefix())
-    manifests = {one["metadata"]["name"]: one for one in revision.own(context, served)}
+    manifests = {one["metadata"]["name"]: one for one in revision.build_own(context, served)}
     policy = manifests["detector-r1-picker"]["spec"]
 
     assert policy["podSelector"]["matchLabels"] == {

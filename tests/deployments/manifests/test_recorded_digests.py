@@ -65,7 +65,7 @@ def test_a_difference_is_explained() -> None:
         },
     }
 
-    pod_progress = progress.of_pod(pod)
+    pod_progress = progress.derive_pod_progress(pod)
 
     assert (pod_progress.stage, pod_progress.reason, pod_progress.is_failing) == (
         "download",
@@ -79,9 +79,9 @@ def test_a_difference_is_explained() -> None:
 
 
 def test_a_running_comparison_and_one_that_fails_to_run_are_explained() -> None:
-    def progress_in(state: dict[str, Any]) -> progress.Progress:
+    def progress_in(state: dict[str, Any]) -> progress.WorkloadProgress:
         status = {"initContainerStatuses": [{"name": "digest-check", "state": state}]}
-        return progress.of_pod({"spec": {"nodeName": "n"}, "status": status})
+        return progress.derive_pod_progress({"spec": {"nodeName": "n"}, "status": status})
 
     assert progress_in({"running": {}}).reason == "compares digests"
     failed = progress_in({"terminated": {"exitCode": 127, "message": "sh: sha256sum: not found"}})

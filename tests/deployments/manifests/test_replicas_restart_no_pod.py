@@ -21,7 +21,7 @@ def workload(engine: Engine, replicas: int) -> dict[str, Any]:
         engine=engine, instance_type="g5.xlarge", min_replicas=replicas, max_replicas=replicas
     )
     served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
-    return dict(revision.own(CONTEXT, served)[0])
+    return dict(revision.build_own(CONTEXT, served)[0])
 
 
 def pod_template(manifest: dict[str, Any]) -> Any:

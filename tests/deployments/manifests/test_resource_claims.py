@@ -24,7 +24,7 @@ _TOLERATIONS = "placement.claim_tolerations"
 def made(data: dict[str, Any] | None = None, **placement: Any) -> dict[str, Manifest]:
     fields = {**GOOD, "placement": {"device_claims": True, **placement}, **(data or {})}
     served = ServedRevision(1, "m", "m:1", "ab" * 32, "s3://b/p/", ServingSpec.from_json(fields))
-    return {item["kind"]: item for item in revision.own(CONTEXT, served)}
+    return {item["kind"]: item for item in revision.build_own(CONTEXT, served)}
 
 
 def test_the_pod_names_the_template_and_its_server_the_claim() -> None:
@@ -176,7 +176,7 @@ def test_a_label_that_says_nothing_counts_nothing(value: str) -> None:
 
 
 def test_the_teams_quota_counts_claimed_devices() -> None:
-    quota = resource_limits.of_namespace(CONTEXT, quota_gpus=4)[0]
+    quota = resource_limits.limit_namespace(CONTEXT, quota_gpus=4)[0]
 
     for name in ("gpu.nvidia.com", "mig.nvidia.com"):
         assert quota["spec"]["hard"][f"{name}.deviceclass.resource.k8s.io/devices"] == "4"

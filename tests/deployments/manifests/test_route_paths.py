@@ -117,7 +117,7 @@ def test_a_canary_of_another_engine_adds_its_paths_once_it_has_weight() -> None:
     assert _paths((triton, 100), (vllm, 0)) == [*_SERVER, *_MODEL]
 
 
-def _grpc_rules(*backends: http_route.Backend) -> list[dict[str, Any]]:
+def _grpc_rules(*backends: http_route.RouteBackend) -> list[dict[str, Any]]:
     rules = http_route.http_route(_CONTEXT, backends)["spec"]["rules"]
     return [rule for rule in rules if "headers" in rule["matches"][0]]
 
@@ -234,12 +234,14 @@ def _command(engine: str, is_multi_model: bool) -> list[str]:
         (container,) = namespace.serving_runtime(_CONTEXT)["spec"]["containers"]
         (model,) = [
             manifest["spec"]["predictor"]["model"]
-            for manifest in revision.own(_CONTEXT, served)
+            for manifest in revision.build_own(_CONTEXT, served)
             if manifest["kind"] == "InferenceService"
         ]
         return [*container["args"], *model.get("args", [])]
     (deployment,) = [
-        manifest for manifest in revision.own(_CONTEXT, served) if manifest["kind"] == "Deployment"
+        manifest
+        for manifest in revision.build_own(_CONTEXT, served)
+        if manifest["kind"] == "Deployment"
     ]
     (server,) = deployment["spec"]["template"]["spec"]["containers"]
     return list(server["args"])

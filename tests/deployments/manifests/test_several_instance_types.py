@@ -24,7 +24,7 @@ def pods_of(engine: str, placement: Placement) -> list[dict[str, Any]]:
     spec = one.spec.replace(placement=placement)
     if engine in serving_spec.LLM_ENGINES:
         spec = spec.replace(llm=Llm(hugging_face_id="org/model"))
-    return list(_pods(revision.own(CONTEXT, replace(one, spec=spec))))
+    return list(_pods(revision.build_own(CONTEXT, replace(one, spec=spec))))
 
 
 def _pods(value: Any) -> Any:

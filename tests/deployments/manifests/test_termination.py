@@ -60,7 +60,7 @@ def _spec(case: str, **fields: Any) -> ServingSpec:
 
 def _workload(spec: ServingSpec, context: ManifestContext = CONTEXT) -> dict[str, Any]:
     served = ServedRevision(1, "detector", "detector:1", "ab" * 32, "s3://b/p/", spec, size_mib=100)
-    workload, *_ = revision.own(context, served)
+    workload, *_ = revision.build_own(context, served)
     return workload
 
 
@@ -175,7 +175,7 @@ def test_a_server_has_ended_before_its_pod_is_killed(
     drawn: tuple[ManifestContext, ServedRevision],
 ) -> None:
     context, served = drawn
-    workload, *_ = revision.own(context, served)
+    workload, *_ = revision.build_own(context, served)
     text = json.dumps(workload)
     pod = _pod(workload)
     # Knative's default is that of a request.

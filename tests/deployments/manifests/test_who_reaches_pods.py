@@ -41,7 +41,7 @@ _STRANGERS = {
 @pytest.mark.parametrize("who", _STRANGERS)
 @pytest.mark.parametrize("engine", serving_spec.ENGINES)
 def test_nobody_else_reaches_any_port(engine: str, who: str) -> None:
-    policy = network.of_workload(_KNOWN, _case(engine))
+    policy = network.build_workload_policy(_KNOWN, _case(engine))
 
     assert not [port for port in _PORTS if admits(policy, _STRANGERS[who], port)]
 
@@ -49,7 +49,7 @@ def test_nobody_else_reaches_any_port(engine: str, who: str) -> None:
 @pytest.mark.parametrize("engine", serving_spec.ENGINES)
 def test_prometheus_reaches_metrics_and_the_api_server_requests_too(engine: str) -> None:
     served = _case(engine)
-    policy = network.of_workload(_KNOWN, served)
+    policy = network.build_workload_policy(_KNOWN, served)
     metrics, api = network.metrics_port(served), _APIS.get(engine, 8080)
 
     assert [port for port in _PORTS if admits(policy, _PROMETHEUS, port)] == [metrics]
@@ -62,8 +62,8 @@ def test_prometheus_reaches_metrics_and_the_api_server_requests_too(engine: str)
 @pytest.mark.parametrize("engine", serving_spec.ENGINES)
 def test_an_unknown_api_server_opens_no_port_that_answers_requests(engine: str) -> None:
     served = _case(engine)
-    policy = network.of_workload(replace(_KNOWN, control_plane_cidrs=()), served)
-    nobody = network.of_workload(
+    policy = network.build_workload_policy(replace(_KNOWN, control_plane_cidrs=()), served)
+    nobody = network.build_workload_policy(
         replace(_KNOWN, control_plane_cidrs=(), metrics_namespaces=()), served
     )
     has_own_port = network.metrics_port(served) == 8002

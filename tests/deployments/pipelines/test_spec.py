@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from deployments.manifests.domain.metadata import to_yaml
 from deployments.pipelines.domain import manifests, pipeline_spec, rules
 from deployments.pipelines.domain.manifests import GraphContext
-from deployments.pipelines.domain.rules import Member
+from deployments.pipelines.domain.rules import CallableDeployment
 from portal.core.definitions import Rejected
 from tests.contract import schemas
 
@@ -27,13 +27,15 @@ PLACE = GraphContext(
 IMAGE = (("x", "FP32", (-1, 3)),)
 INFER = "v2/models/m/infer"
 MEMBERS = {
-    "cat": Member(name="cat", path=INFER, model="m", inputs=IMAGE),
-    "dog": Member(name="dog", path="v2/models/n/infer", model="n", inputs=IMAGE),
-    "text": Member(name="text", path=INFER, model="m", inputs=(("t", "BYTES", (1,)),)),
-    "dark": Member(name="dark", path=INFER, model="m"),
-    "off": Member(name="off", path=INFER, why_not="off is stopped: start it first."),
-    "llm": Member(name="llm", path="v1/chat/completions", model="small", is_chat=True),
-    "llm2": Member(name="llm2", path="v1/chat/completions", model="large", is_chat=True),
+    "cat": CallableDeployment(name="cat", path=INFER, model="m", inputs=IMAGE),
+    "dog": CallableDeployment(name="dog", path="v2/models/n/infer", model="n", inputs=IMAGE),
+    "text": CallableDeployment(name="text", path=INFER, model="m", inputs=(("t", "BYTES", (1,)),)),
+    "dark": CallableDeployment(name="dark", path=INFER, model="m"),
+    "off": CallableDeployment(name="off", path=INFER, why_not="off is stopped: start it first."),
+    "llm": CallableDeployment(name="llm", path="v1/chat/completions", model="small", is_chat=True),
+    "llm2": CallableDeployment(
+        name="llm2", path="v1/chat/completions", model="large", is_chat=True
+    ),
 }
 
 

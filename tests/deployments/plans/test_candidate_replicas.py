@@ -96,4 +96,4 @@ def test_a_plan_ends_with_all_that_was_approved() -> None:
     assert counts(canary) == [1, 8, 8, 8]
     assert counts(shadow) == [1, 4, 8, 8]
     assert counts(blue_green) == [8, 8]
-    assert counts(rollout_plan.stored({}, [])) == [8], "it takes over as soon as it is ready"
+    assert counts(rollout_plan.read_stored({}, [])) == [8], "it takes over as soon as it is ready"

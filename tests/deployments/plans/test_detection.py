@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.guards.domain.betting import power
-from deployments.guards.domain.betting.power import Setting, Traffic
+from deployments.guards.domain.betting.power import PowerSetting, PowerTraffic
 from deployments.guards.domain.betting.rates import RateLimit
 from deployments.plans.domain import detection
 from deployments.plans.domain.detection import ExpectedTraffic
@@ -31,10 +31,10 @@ STEPS = [
 def test_it_is_what_the_tests_of_the_rollout_find() -> None:
     settings = PlanSettings()
     level = settings.analysis.alpha / settings.guards.tests
-    setting = Setting(RateLimit(ratio=1.25), level, 60.0)
-    traffic = Traffic(100.0, 0.05, 0.01)
+    setting = PowerSetting(RateLimit(ratio=1.25), level, 60.0)
+    traffic = PowerTraffic(100.0, 0.05, 0.01)
 
-    found = detection.of_step(settings, DAY, weight=5, seconds=3600)
+    found = detection.estimate_step(settings, DAY, weight=5, seconds=3600)
 
     assert found is not None
     assert found.times == power.smallest_regression(traffic, setting, seconds=3600)
@@ -44,7 +44,7 @@ def test_it_is_what_the_tests_of_the_rollout_find() -> None:
 
 def test_more_traffic_and_more_time_find_less() -> None:
     def times(weight: int, seconds: int) -> float:
-        found = detection.of_step(PlanSettings(), DAY, weight=weight, seconds=seconds)
+        found = detection.estimate_step(PlanSettings(), DAY, weight=weight, seconds=seconds)
         assert found is not None
         return found.times
 
@@ -64,14 +64,14 @@ def test_more_traffic_and_more_time_find_less() -> None:
 def test_it_is_not_stated_where_nothing_is_found(
     settings: PlanSettings, weight: int, seconds: int
 ) -> None:
-    assert detection.of_step(settings, DAY, weight=weight, seconds=seconds) is None
+    assert detection.estimate_step(settings, DAY, weight=weight, seconds=seconds) is None
 
 
 def test_a_shadow_gets_copies_beside_all_requests() -> None:
     shadow = PlanSettings(kind=PlanKind.SHADOW)
 
-    found = detection.of_step(shadow, DAY, weight=100, seconds=1200)
-    half = detection.of_step(PlanSettings(), DAY, weight=50, seconds=1200)
+    found = detection.estimate_step(shadow, DAY, weight=100, seconds=1200)
+    half = detection.estimate_step(PlanSettings(), DAY, weight=50, seconds=1200)
 
     assert found is not None
     assert half is not None
@@ -116,7 +116,7 @@ def test_the_last_day_is_what_was_read_of_all_revisions(world: World) -> None:
         f"/api/v1/deployments/{deployment.pk}/rollout-figures", {"steps": STEPS}, format="json"
     ).json()["steps"]
     expected = [
-        detection.of_step(
+        detection.estimate_step(
             PlanSettings(),
             ExpectedTraffic(100.0, 60_000, 600),
             weight=step["weight"],
@@ -147,7 +147,7 @@ def test_blocks_are_as_long_as_those_of_a_rollout_that_begins_now(world: World) 
 
     def expected(block_seconds: float) -> float:
         day = ExpectedTraffic(100.0, 60_000, 600)
-        found = detection.of_step(
+        found = detection.estimate_step(
             PlanSettings(), day, weight=50, seconds=1800, block_seconds=block_seconds
         )
         assert found is not None

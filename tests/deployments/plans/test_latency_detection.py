@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from deployments.guards.domain.betting import e_process, power
 from deployments.guards.domain.betting.blocks import CALM, BlockLengths
-from deployments.guards.domain.betting.lanes import Claim, Trial
+from deployments.guards.domain.betting.lanes import Claim, IntervalTrial
 from deployments.plans.domain import detection
 from deployments.plans.domain.rollout_plan import PlanSettings
 from tests.deployments.guarded_rollouts import calm_hour
@@ -28,7 +28,7 @@ STEPS: Final = [{"weight": 50, "soak_seconds": 3600, "min_requests": 0}]
 
 @pytest.mark.parametrize("payoff", list(e_process.Payoff))
 def test_one_block_fewer_does_not_reach_the_level(payoff: e_process.Payoff) -> None:
-    sign, level = Trial(1, 1, e_process.SIGN_CHANCE), 0.01 / 3
+    sign, level = IntervalTrial(1, 1, e_process.SIGN_CHANCE), 0.01 / 3
     count = power.fewest_blocks(sign, level, payoff)
 
     claim = Claim()
@@ -39,24 +39,30 @@ def test_one_block_fewer_does_not_reach_the_level(payoff: e_process.Payoff) -> N
 
 
 def test_it_is_so_many_blocks_of_the_length_that_stable_asks_for() -> None:
-    found = detection.of_latency(PlanSettings(), BlockLengths(means=300.0, is_from_history=True))
+    found = detection.estimate_latency(
+        PlanSettings(), BlockLengths(means=300.0, is_from_history=True)
+    )
 
     assert found == detection.LatencyDetection(300.0, blocks=15, is_from_history=True)
     assert found.seconds == 75 * 60
-    calm = detection.of_latency(PlanSettings(), BlockLengths(means=CALM, is_from_history=True))
+    calm = detection.estimate_latency(
+        PlanSettings(), BlockLengths(means=CALM, is_from_history=True)
+    )
     assert calm is not None
     assert calm.seconds == 75, "a block is one reading of 5 s"
 
 
 def test_a_percentile_alone_needs_fewer_blocks_than_a_mean() -> None:
-    found = detection.of_latency(P95_ONLY, BlockLengths(means=60.0))
+    found = detection.estimate_latency(P95_ONLY, BlockLengths(means=60.0))
 
     assert found == detection.LatencyDetection(60.0, blocks=9, is_from_history=False)
 
 
 def test_a_percentile_is_read_every_ten_seconds_at_most() -> None:
     def seconds(means: float) -> float:
-        found = detection.of_latency(P95_ONLY, BlockLengths(means=means, is_from_history=True))
+        found = detection.estimate_latency(
+            P95_ONLY, BlockLengths(means=means, is_from_history=True)
+        )
         assert found is not None
         return found.block_seconds
 
@@ -78,7 +84,7 @@ def test_a_percentile_is_read_every_ten_seconds_at_most() -> None:
 def test_a_block_waits_for_the_requests_that_it_needs(
     weights: tuple[int, ...], per_second: float | None, seconds: float
 ) -> None:
-    found = detection.of_latency(
+    found = detection.estimate_latency(
         PlanSettings(), BlockLengths(means=60.0), weights=weights, per_second=per_second
     )
 
@@ -89,7 +95,7 @@ def test_a_block_waits_for_the_requests_that_it_needs(
 
 @pytest.mark.parametrize("settings", [ERRORS_ONLY, LIMIT_ONLY], ids=["errors", "a fixed limit"])
 def test_it_is_not_stated_where_no_time_is_compared(settings: PlanSettings) -> None:
-    assert detection.of_latency(settings, BlockLengths()) is None
+    assert detection.estimate_latency(settings, BlockLengths()) is None
 
 
 def test_the_api_answers_with_what_a_rollout_that_begins_now_would_take(world: World) -> None:

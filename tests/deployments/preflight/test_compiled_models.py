@@ -70,6 +70,6 @@ def test_a_plan_is_refused_on_the_one_of_several_gpus_that_it_was_not_built_for(
 
 def test_gpus_are_known_by_the_names_of_nodes_and_price_lists() -> None:
     names = ("T4", "Tesla-T4", "NVIDIA-A10G", "nvidia-l40s", "H100", "NVIDIA H200", "what")
-    assert [compute_capability.of_gpu(name) for name in names] == [
+    assert [compute_capability.get_compute_capability(name) for name in names] == [
         *("7.5", "7.5", "8.6", "8.9", "9.0", "9.0", ""),
     ]

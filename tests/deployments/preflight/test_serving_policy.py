@@ -23,7 +23,7 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.serving_spec import ServingSpec
 from fleet.capacity.selectors import capacity
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.node_pools import KarpenterRequirement, NodePool
 from fleet.clusters.domain.serving_policy import ServingPolicy
 from fleet.clusters.services import serving_policy
 from fleet.kube.domain.errors import ObjectInvalid, ObjectNotFound
@@ -201,7 +201,7 @@ def with_pools(*pools: NodePool) -> None:
 
 
 def test_capacity_comes_from_free_gpus_or_from_a_node_pool_that_starts_one(world: World) -> None:
-    g5 = (Requirement("karpenter.k8s.aws/instance-family", "In", ("g5",)),)
+    g5 = (KarpenterRequirement("karpenter.k8s.aws/instance-family", "In", ("g5",)),)
     Node.objects.update(is_schedulable=False)
 
     with_pools(NodePool("gpu", g5))
@@ -223,7 +223,9 @@ def test_what_a_node_pool_may_start_is_offered_beside_what_is_there(world: World
         price.pk, price.instance_type, price.gpu_name = None, name, name.partition(".")[0]
         price.usd_per_hour_amount = Decimal(amount)
         price.save()
-    with_pools(NodePool("gpu", (Requirement("karpenter.k8s.aws/instance-family", "In", ("g6",)),)))
+    with_pools(
+        NodePool("gpu", (KarpenterRequirement("karpenter.k8s.aws/instance-family", "In", ("g6",)),))
+    )
 
     shares = capacity.list_shares(cluster_id=world.cluster_id)
 

@@ -17,7 +17,7 @@ from deployments.registry.domain.artifacts import files
 from deployments.registry.domain.artifacts.reading import open_file
 from deployments.registry.gateways import sandbox
 from deployments.registry.gateways.object_store import S3Store
-from deployments.registry.gateways.sandbox import Broken, Finished, Limits
+from deployments.registry.gateways.sandbox import Broken, Finished, SandboxLimits
 from deployments.registry.gateways.sandbox_artifact import Access
 from deployments.registry.services import uploads, verification
 from deployments.registry.services.examination import stored_files
@@ -30,7 +30,7 @@ from tests.deployments.crashing_store import Death
 from tests.deployments.uploading import People, Upload, send_parts, versions_in
 
 TASKS = "tests.deployments.registry.sandbox_tasks"
-LIMITS = Limits(memory_bytes=2**30, cpu_seconds=20, wall_seconds=60)
+LIMITS = SandboxLimits(memory_bytes=2**30, cpu_seconds=20, wall_seconds=60)
 
 
 def test_the_identity_of_a_folder_is_what_sha256sum_says(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from deployments.registry.domain import batching, batching_trial
-from deployments.registry.domain.batching import Verdict
+from deployments.registry.domain.batching import BatchingVerdict
 from deployments.registry.domain.signatures import DEFAULT_MAX_BATCH
 from tests.fixtures import batching_models, large_models
 from tests.fixtures.batching_models import BatchingModel
@@ -34,16 +34,16 @@ def test_only_models_that_answer_each_item_alike_take_batches(
 ) -> None:
     trial = tried(tmp_path, model.build)
 
-    assert (trial["verdict"] == Verdict.SHOWN) == model.supports_batching
+    assert (trial["verdict"] == BatchingVerdict.SHOWN) == model.supports_batching
     if not model.supports_batching and model.shape:
-        assert trial["verdict"] == Verdict.DIFFERS
+        assert trial["verdict"] == BatchingVerdict.DIFFERS
         assert trial["reason"].startswith("“")
 
 
 def test_answers_that_differ_from_run_to_run_show_nothing(tmp_path: Path) -> None:
     trial = tried(tmp_path, batching_models.random_noise)
 
-    assert trial == {"verdict": Verdict.UNKNOWN, "reason": "“y” changes from run to run."}
+    assert trial == {"verdict": BatchingVerdict.UNKNOWN, "reason": "“y” changes from run to run."}
 
 
 def leaks_beyond(count: int) -> Callable[[], Any]:
@@ -74,15 +74,15 @@ def leaks_beyond(count: int) -> Callable[[], Any]:
 @pytest.mark.parametrize(
     ("beyond", "largest", "verdict"),
     [
-        (1, 32, Verdict.DIFFERS),
-        (4, 32, Verdict.DIFFERS),
-        (31, 32, Verdict.DIFFERS),
-        (32, 32, Verdict.SHOWN),
-        (4, 4, Verdict.SHOWN),
+        (1, 32, BatchingVerdict.DIFFERS),
+        (4, 32, BatchingVerdict.DIFFERS),
+        (31, 32, BatchingVerdict.DIFFERS),
+        (32, 32, BatchingVerdict.SHOWN),
+        (4, 4, BatchingVerdict.SHOWN),
     ],
 )
 def test_it_is_tried_up_to_the_largest_batch(
-    tmp_path: Path, beyond: int, largest: int, verdict: Verdict
+    tmp_path: Path, beyond: int, largest: int, verdict: BatchingVerdict
 ) -> None:
     assert tried(tmp_path, leaks_beyond(beyond), largest=largest)["verdict"] == verdict
 
@@ -110,9 +110,9 @@ def test_sizes_that_cannot_be_derived_come_from_the_declaration(tmp_path: Path) 
     guessed = tried(tmp_path, refuses_all_but(37))
     declared = tried(tmp_path, refuses_all_but(37), sizes={"x": [-1, 37]})
 
-    assert guessed["verdict"] == Verdict.UNKNOWN
+    assert guessed["verdict"] == BatchingVerdict.UNKNOWN
     assert guessed["reason"].startswith("The model could not run with generated inputs.")
-    assert declared == {"verdict": Verdict.SHOWN, "reason": ""}
+    assert declared == {"verdict": BatchingVerdict.SHOWN, "reason": ""}
 
 
 def test_one_answer_for_everything_shows_nothing(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_one_answer_for_everything_shows_nothing(tmp_path: Path) -> None:
 
     trial = tried(tmp_path, build)
 
-    assert trial["verdict"] == Verdict.UNKNOWN
+    assert trial["verdict"] == BatchingVerdict.UNKNOWN
     assert "the same result" in trial["reason"]
 
 
@@ -138,7 +138,7 @@ def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
     trial = tried(tmp_path, build)
 
     assert trial == {
-        "verdict": Verdict.UNKNOWN,
+        "verdict": BatchingVerdict.UNKNOWN,
         "reason": "The inputs are too large to test here.",
     }
 
@@ -146,20 +146,20 @@ def test_inputs_too_large_to_make_up_are_not_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verdict", "declared", "size"),
     [
-        (Verdict.SHOWN, None, 8),
-        (Verdict.SHOWN, True, 8),
-        (Verdict.SHOWN, False, 0),
-        (Verdict.UNKNOWN, None, 0),
-        (Verdict.UNKNOWN, True, 8),
-        (Verdict.UNKNOWN, False, 0),
-        (Verdict.DIFFERS, None, 0),
-        (Verdict.DIFFERS, True, 0),
-        (Verdict.DIFFERS, False, 0),
-        (Verdict.NONE, True, 0),
+        (BatchingVerdict.SHOWN, None, 8),
+        (BatchingVerdict.SHOWN, True, 8),
+        (BatchingVerdict.SHOWN, False, 0),
+        (BatchingVerdict.UNKNOWN, None, 0),
+        (BatchingVerdict.UNKNOWN, True, 8),
+        (BatchingVerdict.UNKNOWN, False, 0),
+        (BatchingVerdict.DIFFERS, None, 0),
+        (BatchingVerdict.DIFFERS, True, 0),
+        (BatchingVerdict.DIFFERS, False, 0),
+        (BatchingVerdict.NONE, True, 0),
     ],
 )
 def test_a_declaration_decides_only_where_nothing_was_shown(
-    verdict: Verdict, declared: bool | None, size: int
+    verdict: BatchingVerdict, declared: bool | None, size: int
 ) -> None:
     decision = batching.decide(verdict, "Reason.", is_declared=declared, largest=8)
 
@@ -176,4 +176,4 @@ def test_the_large_model_is_a_real_one_and_mostly_a_hole(tmp_path: Path) -> None
     )
 
     assert path.stat().st_size > 8 * 2**20 > 100 * 512 > path.stat().st_blocks * 512
-    assert trial["verdict"] == Verdict.SHOWN
+    assert trial["verdict"] == BatchingVerdict.SHOWN

@@ -64,7 +64,7 @@ def test_without_a_triton_at_hand_it_is_not_tried(verified: Upload) -> None:
         "ok": None,
         "detail": "not tried: no Triton available",
     }
-    assert results.of_signature(version.signature) is None
+    assert results.read_load_test(version.signature) is None
 
 
 @pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_an_ensemble_is_loaded_and_answers(
     version = verified(repositories.ensemble(), model="classes")
 
     assert (version.state, version.state_reason) == (VersionState.READY, "")
-    result = results.of_signature(version.signature)
+    result = results.read_load_test(version.signature)
     assert result is not None
     assert result.outcome is LoadOutcome.ANSWERED
     assert result.outputs == ({"name": "scores", "datatype": "FP32", "shape": [1, 3]},)
@@ -223,7 +223,7 @@ def test_what_each_outcome_means(
     version = verified(repositories.ensemble(), model="classes")
 
     assert (version.state, step(version)["ok"], step(version)["detail"]) == (state, ok, detail)
-    assert (results.of_signature(version.signature) is None) is (
+    assert (results.read_load_test(version.signature) is None) is (
         result.outcome in NO_RESULT or state != VersionState.READY
     )
 
@@ -395,7 +395,7 @@ def test_inputs_that_are_too_large_to_generate_are_inconclusive(
     assert step(version)["detail"].startswith(
         "inconclusive: its inputs are larger than the 64 MiB that are generated; loaded in "
     )
-    result = results.of_signature(version.signature)
+    result = results.read_load_test(version.signature)
     assert result is not None
     assert result.outcome is LoadOutcome.NO_REQUEST
 
@@ -434,7 +434,7 @@ def test_a_forest_answers_a_sample_of_rows_as_its_own_library(
 
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     assert "32 generated rows get the scores of XGBoost 3." in step(version)["detail"]
-    result = results.of_signature(version.signature)
+    result = results.read_load_test(version.signature)
     assert result is not None
     assert result.sample_answers == ""
 

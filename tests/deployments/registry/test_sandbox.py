@@ -21,17 +21,17 @@ from deployments.registry.gateways.sandbox import (
     DeathCause,
     Died,
     Finished,
-    Limits,
     Refused,
+    SandboxLimits,
 )
 from deployments.registry.gateways.sandbox_artifact import Access
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
 TASKS = "tests.deployments.registry.sandbox_tasks"
-LIMITS = Limits(memory_bytes=512 * 2**20, cpu_seconds=20, wall_seconds=60)
+LIMITS = SandboxLimits(memory_bytes=512 * 2**20, cpu_seconds=20, wall_seconds=60)
 
 
-def run(task: str, argument: object = None, *, limits: Limits = LIMITS) -> sandbox.Outcome:
+def run(task: str, argument: object = None, *, limits: SandboxLimits = LIMITS) -> sandbox.Outcome:
     return sandbox.run(f"{TASKS}:{task}", argument, limits=limits)
 
 

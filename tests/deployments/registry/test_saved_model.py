@@ -17,7 +17,7 @@ from deployments.registry.domain.formats.format import Context, Inspection
 from deployments.registry.domain.formats.saved_model import SAVED_MODEL
 from deployments.registry.domain.not_servable import NotServable
 from deployments.registry.domain.saved_model import reading
-from deployments.registry.domain.saved_model.wire import Malformed, Message
+from deployments.registry.domain.saved_model.wire import Malformed, WireMessage
 from deployments.registry.domain.scanning import rules
 from deployments.spec.domain.model_settings import ModelSettings
 from deployments.spec.domain.triton_settings import Instances, TritonSettings
@@ -124,7 +124,7 @@ def variable(*dims: int, dtype: int = 1, op: str = "VarHandleOp") -> bytes:
 def test_parameters_are_the_elements_of_floating_point_variables(
     nodes: list[bytes], parameters: int | None
 ) -> None:
-    graph = Message(io.BytesIO(body := field(2, b"".join(nodes))), 0, len(body))
+    graph = WireMessage(io.BytesIO(body := field(2, b"".join(nodes))), 0, len(body))
 
     assert reading._parameters(graph) == parameters
 
@@ -234,7 +234,7 @@ def test_any_damage_is_read_or_refused_and_never_breaks_reader_or_scanner() -> N
 
 def test_a_message_that_repeats_itself_ends() -> None:
     body = field(2, b"\x0a\x00" * 3_000_000)
-    message = Message(io.BytesIO(body), 0, len(body))
+    message = WireMessage(io.BytesIO(body), 0, len(body))
     message.budget.fields = 1000
 
     (graph,) = message.messages(2)

@@ -10,7 +10,7 @@ from tritonclient.grpc import model_config_pb2
 
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.signatures import Signature, Tensor
-from deployments.registry.domain.triton_config import Problem
+from deployments.registry.domain.triton_config import ConfigProblem
 from deployments.registry.domain.triton_config.text import places
 from deployments.spec.domain.model_settings import ModelSettings
 from tests.deployments.registry.triton_strategies import BATCHED, model_settings
@@ -21,7 +21,7 @@ _IMAGE = Signature(
 )
 
 
-def read(text: str, signature: Signature = _IMAGE) -> triton_config.Reading:
+def read(text: str, signature: Signature = _IMAGE) -> triton_config.ConfigReading:
     return triton_config.read(text, model="m", signature=signature)
 
 
@@ -247,4 +247,4 @@ def test_without_a_signature_the_text_is_its_own() -> None:
 def test_a_text_of_any_length_is_refused_soon() -> None:
     reading = read("#" * 100_001)
 
-    assert reading.problems == (Problem("The text has more than 100,000 characters."),)
+    assert reading.problems == (ConfigProblem("The text has more than 100,000 characters."),)

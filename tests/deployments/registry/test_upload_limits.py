@@ -70,7 +70,7 @@ def test_room_that_was_taken_meanwhile_is_refused_and_leaves_no_upload(
         start(people, name="faster")
         return {}
 
-    monkeypatch.setattr(upload_validation, "declared_of", lose_the_race)
+    monkeypatch.setattr(upload_validation, "read_declared", lose_the_race)
 
     with pytest.raises(Conflict) as refusal:
         start(people)

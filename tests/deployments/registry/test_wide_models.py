@@ -118,7 +118,7 @@ def test_a_prefilled_request_is_bounded_over_all_inputs() -> None:
     assert [len(entry["data"]) for entry in body["inputs"]] == [30_000, 30_000, 0, 0]
     wide = signatures.Signature(tuple(Tensor(f"x{n}", "FP32", (1,)) for n in range(COUNT)), ())
     call = inference_call.call_of(engine="triton", model="m", signature=wide)
-    assert inference_call.prefilled(call) == ""
+    assert inference_call.prefill_body(call) == ""
 
 
 def test_a_file_with_2_000_inputs_is_verified(verified: Upload) -> None:

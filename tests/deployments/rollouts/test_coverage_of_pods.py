@@ -32,7 +32,7 @@ def add_pod(world: World, name: str, *, ready_ago: float = 600, **changed: objec
 
 
 def covered(world: World, name: str) -> Coverage:
-    return coverage.of_workload(
+    return coverage.measure_coverage(
         cluster_id=world.cluster_id, namespace="vision", name=name, within=timedelta(seconds=30)
     )
 

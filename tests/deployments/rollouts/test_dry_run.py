@@ -48,7 +48,7 @@ def test_its_verdict_neither_stops_nor_blocks_nor_binds(verdict: Verdict) -> Non
     dry = result("Mean latency", verdict, is_dry_run=True)
 
     assert evidence.stopping([good, dry]) == ()
-    assert evidence.named([good, dry], verdict) == ()
+    assert evidence.list_names([good, dry], verdict) == ()
     digests = {
         evidence.digest(rollout_id=1, step_index=0, phase="running", guards=guards)
         for guards in ([good], [good, dry])

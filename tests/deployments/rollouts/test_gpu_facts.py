@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployments.guards.domain.counters import NO_FACTS, Facts
+from deployments.guards.domain.counters import NO_FACTS, SideFacts
 from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Rollout
 from deployments.rollouts.services import gpu_facts
@@ -13,7 +13,7 @@ from tests.deployments.world import World
 LIMIT = GuardLimit(metric="gpu_memory", max=8.0)
 
 
-def facts(rollout: Rollout, *limits: GuardLimit) -> Facts:
+def facts(rollout: Rollout, *limits: GuardLimit) -> SideFacts:
     return gpu_facts.facts_of(rollout, rollout.candidate_revision, limits)
 
 
@@ -30,9 +30,9 @@ def test_a_namesake_on_another_cluster_says_nothing_of_this_one(world: World) ->
         gpu_memory_peak_mib=20_480,
     )
 
-    assert facts(rollout, LIMIT) == Facts(gpu_memory_gib=4.0)
+    assert facts(rollout, LIMIT) == SideFacts(gpu_memory_gib=4.0)
     assert facts(rollout) == NO_FACTS
 
     Workload.objects.filter(pk=mine.pk).update(gpu_memory_peak_mib=None)
 
-    assert facts(rollout, LIMIT) == Facts(gpu_memory_gib=None), "not measured here"
+    assert facts(rollout, LIMIT) == SideFacts(gpu_memory_gib=None), "not measured here"

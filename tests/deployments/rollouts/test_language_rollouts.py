@@ -16,7 +16,7 @@ from deployments.models import Deployment, Revision, Rollout, RolloutEvent
 from deployments.rollouts.services import gpu_facts, reconcile
 from deployments.states import RolloutPhase
 from fleet.models import MetricSample, Pod, Workload
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 from portal.accounts.models import User
 from tests.deployments.canaries import view
 from tests.deployments.guarded_rollouts import begin
@@ -44,8 +44,8 @@ def send(world: World, name: str, n: int, *, first_token_us: int) -> None:
     if is_new:
         MetricSample.objects.create(pod=pod, at=at - timedelta(seconds=1))
     last = MetricSample.objects.filter(pod=pod).latest("at")
-    old = Counters(**{name: getattr(last, name) for name in asdict(Counters())})
-    new = old + Counters(
+    old = CounterSums(**{name: getattr(last, name) for name in asdict(CounterSums())})
+    new = old + CounterSums(
         request_success=n,
         inference_count=n,
         request_duration_us=n * 2_000_000,

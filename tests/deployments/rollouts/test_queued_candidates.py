@@ -55,7 +55,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def prolonged(of: RolloutProgress, observed: RolloutObservation = OBSERVED) -> datetime:
     snapshot: Any = SimpleNamespace(progress=of, rollout=None)
-    return queueing.prolonged(snapshot, observed, NOW).phase_deadline_at
+    return queueing.extend_deadline(snapshot, observed, NOW).phase_deadline_at
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def of_pods(
     workloads: list[dict[str, Any]] | None = None,
     positions: dict[str, int] | None = None,
 ) -> QueueState | None:
-    return queue_state.of_pods("serving", pods, workloads or [], positions)
+    return queue_state.read_pod_queue("serving", pods, workloads or [], positions)
 
 
 def test_the_first_of_several_pods_that_wait_gives_the_position() -> None:

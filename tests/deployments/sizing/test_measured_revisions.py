@@ -10,7 +10,7 @@ from django.test import Client
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import requests
-from deployments.guards.domain.counters import Facts
+from deployments.guards.domain.counters import SideFacts
 from deployments.guards.domain.limits import GuardLimit
 from deployments.lifecycle.services import stop
 from deployments.models import ChangeRequest, Deployment, ModelVersion
@@ -225,9 +225,9 @@ def test_the_guard_reads_no_peak_of_a_retired_namesake(world: World) -> None:
     row = Workload.objects.filter(name="detector-r2")
     row.update(gpu_memory_peak_mib=9_000, created_at=made - timedelta(days=1))
 
-    assert gpu_facts.facts_of(rollout, rollout.candidate_revision, limit) == Facts()
+    assert gpu_facts.facts_of(rollout, rollout.candidate_revision, limit) == SideFacts()
 
     row.update(created_at=made)
 
     facts = gpu_facts.facts_of(rollout, rollout.candidate_revision, limit)
-    assert facts == Facts(gpu_memory_gib=9_000 / 1024)
+    assert facts == SideFacts(gpu_memory_gib=9_000 / 1024)

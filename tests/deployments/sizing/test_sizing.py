@@ -14,12 +14,12 @@ from deployments.sizing.domain.alternatives import (
     offers_partitioned,
     profile_name,
 )
-from deployments.sizing.domain.demand import Demand, Limits
+from deployments.sizing.domain.demand import Demand, TeamLimits
 from deployments.sizing.domain.memory import (
     Attention,
     FileModel,
     LanguageModel,
-    Measured,
+    MeasuredMemory,
     Need,
     Term,
     need_of_file,
@@ -75,7 +75,9 @@ def terms(need: Need) -> dict[str, int]:
     return {term.name: term.mib for term in need.terms}
 
 
-def of_file(*offers: Offer, limits: Limits | None = None, demand: Demand | None = None) -> Advice:
+def of_file(
+    *offers: Offer, limits: TeamLimits | None = None, demand: Demand | None = None
+) -> Advice:
     need = need_of_file(DETECTOR)
     return advise(need=need, offers=offers, demand=demand or Demand(), limits=limits)
 
@@ -96,11 +98,13 @@ def test_a_file_needs_weights_and_activations_of_every_instance_and_one_runtime(
 
 
 def test_a_measurement_replaces_the_estimate_and_what_is_more_is_added() -> None:
-    same = need_of_file(DETECTOR, measured=Measured(label="detector:4", mib=1900, weights_mib=700))
+    same = need_of_file(
+        DETECTOR, measured=MeasuredMemory(label="detector:4", mib=1900, weights_mib=700)
+    )
     grown = need_of_file(
         DETECTOR,
         instances=2,
-        measured=Measured(label="detector:3", mib=1900, weights_mib=600),
+        measured=MeasuredMemory(label="detector:3", mib=1900, weights_mib=600),
     )
 
     assert terms(same) == {"Measured": 1900}
@@ -110,7 +114,9 @@ def test_a_measurement_replaces_the_estimate_and_what_is_more_is_added() -> None
 
 
 def test_a_smaller_version_is_not_credited_with_memory_that_was_not_measured() -> None:
-    need = need_of_file(DETECTOR, measured=Measured(label="detector:3", mib=1900, weights_mib=900))
+    need = need_of_file(
+        DETECTOR, measured=MeasuredMemory(label="detector:3", mib=1900, weights_mib=900)
+    )
 
     assert terms(need) == {"Measured": 1900}
 
@@ -224,13 +230,13 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
         ),
         (
             replace(A10G, gpus=4),
-            Limits(quota_left_gpus=3),
+            TeamLimits(quota_left_gpus=3),
             RejectionReason.QUOTA,
             "needs 4 GPUs, 3 left in the team's quota",
         ),
         (
             A10G,
-            Limits(budget_left_amount=Decimal(500), is_budget_binding=True),
+            TeamLimits(budget_left_amount=Decimal(500), is_budget_binding=True),
             RejectionReason.BUDGET,
             (
                 "$734.38 a month, $500.00 left in the team's budget for a full month; the budget is binding"
@@ -245,7 +251,7 @@ def test_what_has_no_room_now_stands_behind_what_has() -> None:
     ],
 )
 def test_each_rejection_says_why(
-    offer: Offer, limits: Limits | None, why: RejectionReason, message: str
+    offer: Offer, limits: TeamLimits | None, why: RejectionReason, message: str
 ) -> None:
     size = of_file(offer, limits=limits)
 
@@ -360,7 +366,7 @@ def test_a_range_goes_from_its_minimum_to_the_planned_value() -> None:
 def test_a_budget_that_approvers_may_exceed_rejects_nothing_and_ranks_what_is_within_it_first() -> (
     None
 ):
-    left = Limits(budget_left_amount=Decimal(500))
+    left = TeamLimits(budget_left_amount=Decimal(500))
     dear = replace(A10G, usd_per_hour_amount=Decimal("1.006"))
 
     alone = of_file(dear, limits=left)

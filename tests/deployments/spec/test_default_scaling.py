@@ -10,7 +10,7 @@ from deployments.changes.services import requests
 from deployments.preflight.domain.checks import Check
 from deployments.preflight.services import preflight
 from deployments.spec.domain.serving_spec import Network, Scaling, ServingSpec
-from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.domain.prometheus import PrometheusSample, PrometheusUnreachable, QueryResult
 from fleet.clusters.services import prometheus
 from fleet.models import Cluster
 from portal.core.errors import Invalid
@@ -96,7 +96,7 @@ def test_metric_that_nothing_scrapes_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("answer", "ok"),
     [
-        (QueryResult("vector", (Sample(1.0),)), True),
+        (QueryResult("vector", (PrometheusSample(1.0),)), True),
         (QueryResult("vector", ()), False),
         (PrometheusUnreachable("It does not answer"), None),
     ],

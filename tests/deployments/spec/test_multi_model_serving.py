@@ -20,7 +20,7 @@ from deployments.manifests.domain.model_files.bucket_files import (
 )
 from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.sizing.domain import memory
-from deployments.sizing.domain.memory import FileModel, Measured
+from deployments.sizing.domain.memory import FileModel, MeasuredMemory
 from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from portal.core.definitions import Rejected
 
@@ -159,7 +159,7 @@ def _made(engine: str) -> dict[str, Manifest]:
         size_mib=100,
         additional_models=(other,),
     )
-    return {manifest["kind"]: manifest for manifest in revision.own(_CONTEXT, served)}
+    return {manifest["kind"]: manifest for manifest in revision.build_own(_CONTEXT, served)}
 
 
 _EXPLICIT = [
@@ -199,7 +199,7 @@ def test_under_kserve_the_same_init_containers_fetch_and_compare_them() -> None:
 
 def test_memory_is_summed_with_one_runtime_and_a_sum_is_no_measurement() -> None:
     model = FileModel(weights_mib=100, activations_mib=20, runtime_mib=450)
-    measured = memory.need_of_file(model, measured=Measured(label="detector:1", mib=900))
+    measured = memory.need_of_file(model, measured=MeasuredMemory(label="detector:1", mib=900))
     other = memory.need_of_file(model, instances=2)
 
     combined = memory.combine(measured, [("classifier:3", other)])

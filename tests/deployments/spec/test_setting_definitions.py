@@ -12,7 +12,7 @@ from deployments.changes.web import request_body
 from deployments.changes.web.fields import SettingsForm
 from deployments.changes.web.form import STEPS
 from deployments.spec.api.serializers import ServingSpecSerializer
-from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.applicability import limit_to_engines, needs
 from deployments.spec.domain.engines import ENGINES, LLM_ENGINES, TRITON
 from deployments.spec.domain.serving_spec import AdditionalModel, ServingSpec
 from fleet.clusters.domain.capability_descriptions import OPTION_NEEDS
@@ -131,7 +131,7 @@ class Quantization(Definition):
     group_size: Annotated[
         int,
         setting("Group size", "Weights that share a scale.", ge=32, le=256, fix="Use 32 to 256."),
-        used_by(LLM_ENGINES, "{engine} does not quantize."),
+        limit_to_engines(LLM_ENGINES, "{engine} does not quantize."),
         needs({64: "keda"}),
     ] = 128
 

@@ -43,7 +43,7 @@ def test_it_is_refused_at_its_field_with_a_reason(data: Mapping[str, Any], field
 
 @given(placed(KSERVE_ENGINES))
 def test_no_spec_becomes_such_an_object(pair: tuple[ManifestContext, ServedRevision]) -> None:
-    workload, *_ = revision.own(*pair)
+    workload, *_ = revision.build_own(*pair)
     predictor = workload["spec"]["predictor"]
 
     assert workload["kind"] == "InferenceService"

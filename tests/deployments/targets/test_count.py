@@ -9,7 +9,7 @@ import pytest
 
 from deployments.models import Deployment, ServiceTarget, TargetCount
 from deployments.states import TargetMetric
-from deployments.targets.domain.burn import Sums, TargetState
+from deployments.targets.domain.burn import RequestSums, TargetState
 from deployments.targets.selectors import minutes, targets
 from deployments.targets.services import count
 from fleet.models import WorkloadMinute
@@ -42,7 +42,7 @@ def test_the_first_count_has_the_minutes_that_telemetry_kept(
 
     view = counted(world, deployment)
 
-    assert view.evaluation.sums == Sums(1000 * 10 * DAY, 10 * DAY, 10 * DAY)
+    assert view.evaluation.sums == RequestSums(1000 * 10 * DAY, 10 * DAY, 10 * DAY)
     assert view.evaluation.budget_left == pytest.approx(0)
     assert view.evaluation.known_share == pytest.approx(1 / 3)
     assert [(r.long_rate, r.short_rate) for r in view.evaluation.rules] == [
@@ -61,7 +61,7 @@ def test_the_window_is_that_of_the_target(world: World, deployment: Deployment) 
     assert counted(world, deployment).evaluation.budget_left == pytest.approx(1)
     set_target(world, deployment, days=14)
     (longer,) = targets.list_of(deployment)
-    assert longer.evaluation.sums == Sums(2 * 100 * DAY, 100 * DAY, 2 * DAY)
+    assert longer.evaluation.sums == RequestSums(2 * 100 * DAY, 100 * DAY, 2 * DAY)
 
 
 def test_counting_again_changes_nothing(world: World, deployment: Deployment) -> None:
@@ -85,7 +85,7 @@ def test_minutes_that_change_after_they_were_counted_are_replaced(
     world.clock.move(60)
     record(world, deployment, [0, 1], good=40, bad=60)
 
-    assert counted(world, deployment).evaluation.sums == Sums(900 + 200, 120, 11)
+    assert counted(world, deployment).evaluation.sums == RequestSums(900 + 200, 120, 11)
 
 
 def test_a_gap_is_neither_good_nor_bad(world: World, deployment: Deployment) -> None:
@@ -94,7 +94,7 @@ def test_a_gap_is_neither_good_nor_bad(world: World, deployment: Deployment) -> 
 
     view = counted(world, deployment)
 
-    assert view.evaluation.sums == Sums(2900, 0, 29)
+    assert view.evaluation.sums == RequestSums(2900, 0, 29)
     assert [(r.long_rate, r.short_rate, r.fires) for r in view.evaluation.rules] == [
         (None, None, None),
         (None, None, None),
@@ -112,7 +112,7 @@ def test_requests_of_a_reading_after_a_gap_are_left_out(
     )
     set_target(world, deployment)
 
-    assert counted(world, deployment).evaluation.sums == Sums(900, 0, 9)
+    assert counted(world, deployment).evaluation.sums == RequestSums(900, 0, 9)
 
 
 def test_an_outage_of_the_worker_loses_nothing(world: World, deployment: Deployment) -> None:
@@ -124,7 +124,7 @@ def test_an_outage_of_the_worker_loses_nothing(world: World, deployment: Deploym
 
     view = counted(world, deployment)
 
-    assert view.evaluation.sums == Sums(100 * 1800, 0, 1800)
+    assert view.evaluation.sums == RequestSums(100 * 1800, 0, 1800)
 
 
 def test_two_revisions_are_one_deployment(world: World) -> None:
@@ -133,7 +133,7 @@ def test_two_revisions_are_one_deployment(world: World) -> None:
     record(world, deployment, range(60), good=5, bad=5, revision=2)
     set_target(world, deployment)
 
-    assert counted(world, deployment).evaluation.sums == Sums(6000, 300, 60)
+    assert counted(world, deployment).evaluation.sums == RequestSums(6000, 300, 60)
 
 
 def test_ten_percent_of_errors_burn_within_minutes(world: World, deployment: Deployment) -> None:
@@ -158,11 +158,11 @@ def test_first_tokens_are_counted_by_their_histogram(world: World, deployment: D
     set_target(world, deployment, TargetMetric.FIRST_TOKEN, objective="99", ms=300)
 
     # 300 ms lies between two bounds: the lower one counts.
-    assert counted(world, deployment).evaluation.sums == Sums(100, 20, 10)
+    assert counted(world, deployment).evaluation.sums == RequestSums(100, 20, 10)
     set_target(world, deployment, TargetMetric.FIRST_TOKEN, objective="99", ms=100)
-    assert counted(world, deployment).evaluation.sums == Sums(100, 50, 10)
+    assert counted(world, deployment).evaluation.sums == RequestSums(100, 50, 10)
     set_target(world, deployment, TargetMetric.FIRST_TOKEN, objective="99", ms=99)
-    assert counted(world, deployment).evaluation.sums == Sums(100, 100, 10)
+    assert counted(world, deployment).evaluation.sums == RequestSums(100, 100, 10)
 
 
 def test_a_slow_reading_counts_its_requests_as_bad(world: World, deployment: Deployment) -> None:
@@ -173,7 +173,7 @@ def test_a_slow_reading_counts_its_requests_as_bad(world: World, deployment: Dep
     set_target(world, deployment, TargetMetric.P95, objective="95", ms=50)
 
     # The minute without a summary is not known.
-    assert counted(world, deployment).evaluation.sums == Sums(400, 100, 4)
+    assert counted(world, deployment).evaluation.sums == RequestSums(400, 100, 4)
 
 
 def test_a_changed_limit_stops_a_count_that_is_running(
@@ -184,20 +184,20 @@ def test_a_changed_limit_stops_a_count_that_is_running(
         at = world.clock.at - timedelta(minutes=2 - number)
         sample(pod, at, requests=100 * number, request_p95_us=50_000)
     set_target(world, deployment, TargetMetric.P95, objective="95", ms=40)
-    real = minutes.of
+    real = minutes.read_minutes
 
     def change_meanwhile(*given: Any, **more: Any) -> Any:
         made = real(*given, **more)
         set_target(world, deployment, TargetMetric.P95, objective="95", ms=60)
         return made
 
-    monkeypatch.setattr(minutes, "of", change_meanwhile)
+    monkeypatch.setattr(minutes, "read_minutes", change_meanwhile)
     count.sweep()
 
     assert not TargetCount.objects.exists()
     assert ServiceTarget.objects.get().counted_until is None
-    monkeypatch.setattr(minutes, "of", real)
-    assert counted(world, deployment).evaluation.sums == Sums(200, 0, 2)
+    monkeypatch.setattr(minutes, "read_minutes", real)
+    assert counted(world, deployment).evaluation.sums == RequestSums(200, 0, 2)
 
 
 def test_a_worker_that_dies_while_it_writes_leaves_nothing_half(

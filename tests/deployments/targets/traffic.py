@@ -9,7 +9,7 @@ from decimal import Decimal
 from deployments.models import Deployment, ServiceTarget
 from deployments.states import TargetMetric
 from deployments.targets.selectors import targets as target_views
-from deployments.targets.selectors.targets import TargetView
+from deployments.targets.selectors.targets import TargetSummary
 from deployments.targets.services import count, targets
 from deployments.targets.services.targets import TargetDraft
 from fleet.gpus.domain.intervals import minute_of
@@ -75,7 +75,7 @@ def sample(pod: Pod, at: datetime, *, requests: int, **more: object) -> None:
     MetricSample.objects.create(pod=pod, at=at, request_success=requests, **more)
 
 
-def counted(world: World, deployment: Deployment) -> TargetView:
+def counted(world: World, deployment: Deployment) -> TargetSummary:
     """The only target after the next sweep."""
     world.clock.move(0.001)
     ServiceTarget.objects.update(next_check_at=world.clock.at)

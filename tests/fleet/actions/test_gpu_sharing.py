@@ -151,8 +151,8 @@ def test_the_config_map_is_found_by_what_the_plugin_mounts() -> None:
     other = plugin_pod()
     other["spec"]["initContainers"][0]["env"].pop()
 
-    assert str(plugin_configs.source_of([other, plugin_pod()])) == "gpu-operator/sharing"
-    assert plugin_configs.source_of([other]) is None
+    assert str(plugin_configs.find_source([other, plugin_pod()])) == "gpu-operator/sharing"
+    assert plugin_configs.find_source([other]) is None
 
 
 def test_a_node_is_drained_shared_and_opened_again(

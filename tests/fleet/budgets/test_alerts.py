@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from fleet import tasks
-from fleet.budgets.domain.thresholds import MonthSoFar, Threshold, crossed, describe
+from fleet.budgets.domain.thresholds import MonthSoFar, Threshold, describe, list_crossed
 from fleet.budgets.selectors import months
 from fleet.budgets.services import alerts
 from fleet.models import BudgetAlert, Cluster, GpuLease, LedgerRow, Node, UnpricedHour
@@ -59,7 +59,7 @@ def hold(node: Node, *, share_ppm: int, since: datetime) -> None:
     ],
 )
 def test_thresholds_are_crossed_at_their_part(so_far: MonthSoFar, expected: list[str]) -> None:
-    assert crossed(so_far) == [Threshold(name) for name in expected]
+    assert list_crossed(so_far) == [Threshold(name) for name in expected]
 
 
 def test_message_says_what_is_not_known() -> None:
@@ -154,7 +154,7 @@ def test_larger_budget_and_next_month_begin_anew(vision: Team) -> None:
 
     with time_machine.travel(datetime(2026, 12, 1, 0, 5, tzinfo=UTC), tick=False):
         assert alerts.sweep() == 0
-        assert months.crossed_this_month() == {}
+        assert months.read_crossed_this_month() == {}
     assert [(row.threshold, row.budget_amount) for row in BudgetAlert.objects.order_by("id")] == [
         ("50%", Decimal(1000)),
         ("80%", Decimal(1000)),

@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from fleet.capacity.domain.overview import Holder
+from fleet.capacity.domain.overview import GpuHolder
 from fleet.capacity.domain.tiles import place_holders
 from fleet.capacity.selectors import capacity, node_spaces, overview
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.node_pools import KarpenterRequirement, NodePool
 from fleet.gpus.domain import offers
 from fleet.models import Cluster, InstancePrice
 from fleet.observation.services import record
@@ -129,7 +129,9 @@ def test_shares_of_one_type_are_those_of_all_types(cluster: Cluster) -> None:
         node("c", instance_type="g4dn.12xlarge", gpus=4, is_ready=False),
         pod("p", node_name="a"),
     )
-    any_instance = NodePool("any", (Requirement("karpenter.sh/capacity-type", "In", ("spot",)),))
+    any_instance = NodePool(
+        "any", (KarpenterRequirement("karpenter.sh/capacity-type", "In", ("spot",)),)
+    )
     offered = Capabilities(
         features={"karpenter": Feature(is_there=True)}, node_pools=(any_instance,)
     )
@@ -168,7 +170,9 @@ def test_single_gpus_are_those_of_all_shares_and_read_one_node_of_many(cluster: 
     single = capacity.list_single_gpus(cluster_id=cluster.pk)
 
     expected = [
-        (*share.size[:2], share.is_claimed) for share in offers.of_gpus(shares) if share.gpus == 1
+        (*share.size[:2], share.is_claimed)
+        for share in offers.drop_neuron(shares)
+        if share.gpus == 1
     ]
     assert single == list(dict.fromkeys(expected))
     assert {("g5.xlarge", GPU, False), ("p4de.24xlarge", "nvidia.com/mig-1g.10gb", False)} <= set(
@@ -178,8 +182,8 @@ def test_single_gpus_are_those_of_all_shares_and_read_one_node_of_many(cluster: 
     assert len(node_spaces.one_of_each(cluster.pk)) == 5
 
 
-def holder(name: str, ppm: int) -> Holder:
-    return Holder(label=name, share_ppm=ppm, is_visible=True)
+def holder(name: str, ppm: int) -> GpuHolder:
+    return GpuHolder(label=name, share_ppm=ppm, is_visible=True)
 
 
 def test_holders_are_laid_onto_gpus_without_overlap() -> None:

@@ -107,7 +107,7 @@ def test_without_a_claim_nothing_fits_there(cluster: Cluster) -> None:
 def test_devices_are_offered_with_their_part_of_the_nodes_price(cluster: Cluster) -> None:
     listed = [s for s in capacity.list_shares(cluster_id=cluster.pk) if s.nodes]
 
-    assert offers.requested_by(listed, is_claimed=False) == []
+    assert offers.filter_shares(listed, is_claimed=False) == []
     assert [(s.gpu_resource, s.gpus, s.free_now, s.vram_mib) for s in listed] == [
         (SLICE, 1, 1, 9856),
         # One of the three has 40 GiB, and a claim may get it.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from fleet.capacity.domain.drain_preview import Fit, Hold
+from fleet.capacity.domain.drain_preview import DrainFit, Hold
 from fleet.capacity.services import drain_preview
 from fleet.kube.domain.errors import Unreachable
 from fleet.models import Cluster, Node
@@ -60,8 +60,8 @@ def test_pods_move_where_there_is_room_and_budgets_hold_them(
     drain = drain_preview.preview(actor=admin, node_id=node.pk)
 
     assert [(m.pod.name, m.fit, m.target) for m in drain.preview.pods] == [
-        ("detector-r1-a", Fit.FITS, "node-2"),
-        ("detector-r1-b", Fit.NO_ROOM, ""),
+        ("detector-r1-a", DrainFit.FITS, "node-2"),
+        ("detector-r1-b", DrainFit.NO_ROOM, ""),
     ]
     assert drain.preview.budgets is not None
     assert [(row.budget.name, row.pods, row.hold) for row in drain.preview.budgets] == [
@@ -76,7 +76,7 @@ def test_a_cordoned_node_is_no_room(node: Node, admin: User, kube: FakeKube) -> 
 
     drain = drain_preview.preview(actor=admin, node_id=node.pk)
 
-    assert [moved.fit for moved in drain.preview.pods] == [Fit.NO_ROOM] * 2
+    assert [moved.fit for moved in drain.preview.pods] == [DrainFit.NO_ROOM] * 2
 
 
 @pytest.mark.parametrize(("allowed", "observed"), [(None, 1), (5, 0)])
@@ -98,8 +98,8 @@ def test_a_node_for_others_is_no_room_but_for_pods_of_such_a_node(node: Node, ad
     Node.objects.update(taints=reserved)
     alike = drain_preview.preview(actor=admin, node_id=node.pk)
 
-    assert [moved.fit for moved in closed.preview.pods] == [Fit.NO_ROOM] * 2
-    assert [moved.fit for moved in alike.preview.pods] == [Fit.FITS, Fit.NO_ROOM]
+    assert [moved.fit for moved in closed.preview.pods] == [DrainFit.NO_ROOM] * 2
+    assert [moved.fit for moved in alike.preview.pods] == [DrainFit.FITS, DrainFit.NO_ROOM]
 
 
 def test_a_cluster_that_does_not_answer_leaves_the_rest(

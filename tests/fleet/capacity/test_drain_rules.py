@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.capacity.domain import drain_preview
-from fleet.capacity.domain.drain_preview import Budget, Fit, Hold, NodePod, OtherNode
+from fleet.capacity.domain.drain_preview import Budget, DrainablePod, DrainFit, Hold, OtherNode
 from fleet.capacity.domain.node_space import Amounts, NodeRoom
 from fleet.kube.domain.label_selectors import LabelSelector
 
@@ -18,8 +18,8 @@ MIG = "nvidia.com/mig-1g.10gb"
 
 def pod(
     name: str, gpus: int, cpu: int = 0, resource: str = GPU, type_: str | None = "g5.xlarge"
-) -> NodePod:
-    return NodePod(
+) -> DrainablePod:
+    return DrainablePod(
         namespace="vision",
         name=name,
         team_slug="vision",
@@ -49,9 +49,9 @@ def test_the_largest_pod_gets_the_room_that_it_needs() -> None:
     preview = drain_preview.preview(pods, [other("n1", 2), other("n2", 1)], [])
 
     assert [(m.pod.name, m.fit, m.target) for m in preview.pods] == [
-        ("a", Fit.FITS, "n2"),
-        ("b", Fit.FITS, "n1"),
-        ("c", Fit.NO_ROOM, ""),
+        ("a", DrainFit.FITS, "n2"),
+        ("b", DrainFit.FITS, "n1"),
+        ("c", DrainFit.NO_ROOM, ""),
     ]
     assert (preview.fitting, preview.without_room) == (2, 1)
 
@@ -61,7 +61,7 @@ def test_nodes_of_another_type_are_no_room_and_other_pods_are_not_known() -> Non
 
     preview = drain_preview.preview(pods, [other("n1", 8, type_="p5.48xlarge")], [])
 
-    assert [moved.fit for moved in preview.pods] == [Fit.NO_ROOM, Fit.UNKNOWN]
+    assert [moved.fit for moved in preview.pods] == [DrainFit.NO_ROOM, DrainFit.UNKNOWN]
 
 
 def test_a_pod_of_several_instance_types_has_room_on_all_of_them() -> None:
@@ -70,8 +70,8 @@ def test_a_pod_of_several_instance_types_has_room_on_all_of_them() -> None:
     made = drain_preview.preview(pods, [other("n2", 4, type_="g6.xlarge")], [])
 
     assert [(moved.fit, moved.target) for moved in made.pods] == [
-        (Fit.NO_ROOM, ""),
-        (Fit.FITS, "n2"),
+        (DrainFit.NO_ROOM, ""),
+        (DrainFit.FITS, "n2"),
     ]
 
 
@@ -136,7 +136,7 @@ def test_no_node_is_given_more_than_it_has(
     gpus: dict[tuple[str, str], int] = defaultdict(int)
     cpus: dict[str, int] = defaultdict(int)
     for moved in preview.pods:
-        if moved.fit is Fit.FITS:
+        if moved.fit is DrainFit.FITS:
             gpus[moved.target, moved.pod.gpu_resource] += moved.pod.size.gpus
             cpus[moved.target] += moved.pod.size.cpu_millicores or 0
     assert [moved.pod for moved in preview.pods] == pods

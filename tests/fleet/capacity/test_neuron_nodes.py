@@ -15,7 +15,7 @@ from fleet.capacity.selectors import capacity, fit, node_spaces, overview
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
 from fleet.clusters.domain import node_pools
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.node_pools import KarpenterRequirement, NodePool
 from fleet.clusters.services.capabilities import gpu_offers
 from fleet.costs.services import ledger
 from fleet.gpus.domain import shares
@@ -60,7 +60,7 @@ def test_a_node_of_inf2_has_devices_with_their_memory_and_cores(
 
     node = Node.objects.get()
     assert (node.gpu_product, node.gpu_count, node.gpu_memory_mib) == ("Inferentia2", 6, 32768)
-    assert shares.gpus_of(node.labels, node.allocatable).neuron_cores == 2
+    assert shares.read_gpus(node.labels, node.allocatable).neuron_cores == 2
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -126,13 +126,13 @@ def test_without_nodes_the_price_list_knows_how_many_devices_a_type_has(cluster:
     )
 
 
-def pools(*requirements: Requirement, **fields: Any) -> NodePool:
+def pools(*requirements: KarpenterRequirement, **fields: Any) -> NodePool:
     return NodePool("inferentia", requirements, **fields)
 
 
 @pytest.mark.usefixtures("catalogue")
 def test_a_pool_of_inf2_starts_devices(cluster: Cluster) -> None:
-    family = Requirement("karpenter.k8s.aws/instance-family", "In", ("inf2",))
+    family = KarpenterRequirement("karpenter.k8s.aws/instance-family", "In", ("inf2",))
     offered = Capabilities(
         features={"karpenter": Feature(is_there=True)}, node_pools=(pools(family),)
     )

@@ -118,8 +118,8 @@ def test_exposed_counts_the_pods_of_a_deployment_on_and_off_the_node(
         )
     Pod.objects.filter(name="p1").update(ended_at=NOW)
 
-    ((key, pods),) = notices.exposed([node.pk]).items()
+    ((key, pods),) = notices.list_exposed_deployments([node.pk]).items()
 
     assert (key.namespace, key.deployment) == ("vision", "detector")
     assert (pods.pods, dict(pods.on_nodes)) == (2, {node.pk: 1})
-    assert notices.exposed([]) == {}
+    assert notices.list_exposed_deployments([]) == {}

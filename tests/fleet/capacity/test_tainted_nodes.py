@@ -12,7 +12,7 @@ from fleet.capacity.selectors import capacity, fit, node_spaces
 from fleet.capacity.selectors.fit import Fit, ReplicaSize
 from fleet.clusters.domain.node_requirements import RequiredCapacity
 from fleet.gpus.domain.offers import GpuShare
-from fleet.gpus.domain.tolerations import Toleration, of_pods
+from fleet.gpus.domain.tolerations import Toleration, list_pod_tolerations
 from fleet.models import Cluster, Node
 from fleet.observation.services import record
 from fleet.observation.services.record import FullListing, ObservedChanges
@@ -62,7 +62,7 @@ def fits(
         gpu_resource=GPU,
         gpus=1,
         requirements=() if capacity_type == "any" else (RequiredCapacity(capacity_type),),
-        tolerations=(*of_pods(GPU, capacity_type), *tolerations),
+        tolerations=(*list_pod_tolerations(GPU, capacity_type), *tolerations),
     )
     return fit.fits_now(node_spaces.list_spaces(cluster.pk), size=size, replicas=replicas)
 

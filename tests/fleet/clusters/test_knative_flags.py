@@ -31,7 +31,7 @@ _EMPTY_DIR = "kubernetes.podspec-volumes-emptydir"
 def test_a_flag_is_off_unless_it_is_set_or_on_by_default(data: Any, off: list[str] | None) -> None:
     needed = (_NODE_SELECTOR, _AFFINITY, _EMPTY_DIR)
 
-    refused = knative_flags.disabled(knative_flags.parse(data), needed)
+    refused = knative_flags.list_disabled(knative_flags.parse(data), needed)
 
     assert refused == (off if off is not None else [_AFFINITY, _NODE_SELECTOR])
 

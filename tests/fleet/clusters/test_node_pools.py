@@ -238,7 +238,7 @@ def test_what_a_name_says_of_gpus_is_what_the_catalogue_says() -> None:
         listed = list(csv.DictReader(file))
 
     for row in listed:
-        labels = ec2_types.labels_of(row["instance_type"])
+        labels = ec2_types.derive_labels(row["instance_type"])
         if row["gpu_count"] == "0" or row["gpu_name"] in neuron.PRODUCTS:
             assert "karpenter.k8s.aws/instance-gpu-name" not in labels
             continue

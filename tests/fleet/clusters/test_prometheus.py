@@ -17,10 +17,10 @@ from fleet.clusters.domain.prometheus import (
     NotPrometheus,
     PrometheusDenied,
     PrometheusError,
+    PrometheusSample,
     PrometheusUnreachable,
     QueryRefused,
     QueryResult,
-    Sample,
     parse,
 )
 from fleet.clusters.gateways import prometheus as gateway
@@ -67,8 +67,8 @@ def test_a_real_one_answers_scalars_vectors_nothing_and_its_own_refusals(
 
     result = gateway.query(Endpoint(prometheus.url + "/"), queries)
 
-    assert result[0] == QueryResult("scalar", (Sample(3.0),))
-    assert result[1] == QueryResult("vector", (Sample(7.0),))
+    assert result[0] == QueryResult("scalar", (PrometheusSample(3.0),))
+    assert result[1] == QueryResult("vector", (PrometheusSample(7.0),))
     assert result[2] == QueryResult("vector", ())
     assert isinstance(result[3], QueryResult)
     assert str(result[3].samples[0].value) == "nan"
@@ -131,7 +131,7 @@ def test_warnings_are_kept_because_data_may_be_missing() -> None:
 
     result = parse(200, json.dumps(body).encode())
 
-    assert result == QueryResult("scalar", (Sample(2.0),), ("a store is away",))
+    assert result == QueryResult("scalar", (PrometheusSample(2.0),), ("a store is away",))
 
 
 def test_redirects_are_not_followed_and_answers_are_bounded() -> None:

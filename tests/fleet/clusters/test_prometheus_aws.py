@@ -16,8 +16,8 @@ from botocore.credentials import Credentials
 from fleet.clusters.domain.prometheus import (
     Endpoint,
     PrometheusDenied,
+    PrometheusSample,
     QueryResult,
-    Sample,
     Signing,
     signing_for,
 )
@@ -79,7 +79,7 @@ def test_requests_are_signed_with_the_clusters_role_and_the_role_is_kept_a_while
         clock.shift(timedelta(minutes=2))
         run_query(endpoint)
 
-    assert result == [QueryResult("scalar", (Sample(1.0),))] * 2
+    assert result == [QueryResult("scalar", (PrometheusSample(1.0),))] * 2
     assert sessions == [("eu-west-1", ROLE)] * 2
     assert server.request_count == 4
 
@@ -140,5 +140,5 @@ def test_a_cluster_on_eks_is_queried_with_its_role(sessions: list[tuple[str, str
 
     result = prometheus.query(cluster_id=cluster_id, queries=["vector(1)"])
 
-    assert result == [QueryResult("scalar", (Sample(1.0),))]
+    assert result == [QueryResult("scalar", (PrometheusSample(1.0),))]
     assert sessions == [("eu-west-1", ROLE)]

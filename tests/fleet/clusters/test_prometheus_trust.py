@@ -13,7 +13,12 @@ import time_machine
 from django.test import Client
 
 from fleet.clusters.domain import ca_bundle
-from fleet.clusters.domain.prometheus import Endpoint, PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.domain.prometheus import (
+    Endpoint,
+    PrometheusSample,
+    PrometheusUnreachable,
+    QueryResult,
+)
 from fleet.clusters.services import clusters, prometheus
 from fleet.models import Cluster
 from portal.accounts.policy import SYSTEM
@@ -57,7 +62,7 @@ def test_only_the_registered_authority_is_trusted(
     public = run_query(Endpoint(secured.url))
     other = run_query(Endpoint(secured.url, ca_pem=other_ca))
 
-    assert right == both == QueryResult("scalar", (Sample(1.0),))
+    assert right == both == QueryResult("scalar", (PrometheusSample(1.0),))
     for refused in (public, other):
         assert isinstance(refused, PrometheusUnreachable)
         assert "its certificate is not trusted" in refused.message
@@ -99,7 +104,7 @@ def test_a_cluster_is_queried_with_its_own_bundle(
 
     assert prometheus.probe(Cluster.objects.get()).is_there is True
     assert prometheus.query(cluster_id=cluster_id, queries=["vector(1)"]) == [
-        QueryResult("scalar", (Sample(1.0),))
+        QueryResult("scalar", (PrometheusSample(1.0),))
     ]
 
 

@@ -74,7 +74,7 @@ def test_spot_nodes_are_known_by_the_labels_that_it_sets(
     name: Provisioner, spot: tuple[tuple[str, str], ...]
 ) -> None:
     assert NodeLabels(name).spot == spot
-    assert all(capacity_types.of_labels({key: value}) == "spot" for key, value in spot)
+    assert all(capacity_types.read_labels({key: value}) == "spot" for key, value in spot)
     assert NodeLabels(name).problem_with([key for key, _ in spot]) == ""
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fleet.costs.selectors.callers import CountedHour, counted_hours
+from fleet.costs.selectors.callers import CountedHour, read_counted_hours
 from fleet.models import CallerHour
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ def _write(
 
 
 def _read(deployment: str = "") -> dict[tuple[str, int], CountedHour]:
-    counted = counted_hours(
+    counted = read_counted_hours(
         team_slug="vision", start=_START, end=_START + 9 * _HOUR, deployment=deployment
     )
     return {(name, (hour - _START) // _HOUR): found for (name, hour), found in counted.items()}

@@ -18,7 +18,7 @@ from fleet.costs.domain.focus_columns import COLUMNS
 from fleet.costs.domain.ledger import Allocation, Holder, NodeLife
 from fleet.costs.domain.results import LedgerEntry
 from fleet.gpus.domain import capacity_types
-from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, LeaseInterval
 from portal.core.money import split_exactly
 from tests.fleet.costs.focus_rules import violations
 
@@ -39,12 +39,12 @@ prices = st.none() | st.just(Decimal(0)) | st.decimals("0.000001", "99999999", p
 def nodes(draw: st.DrawFn) -> list[LedgerEntry]:
     """The hour of a node that lived for a part of it, as it is sealed, estimated or adjusted later."""
     hour, price, gpus = draw(hours), draw(prices), draw(st.integers(1, 8))
-    life = NodeLife(gpus, Interval(hour - draw(st.timedeltas(-HOUR * 0.9, HOUR))), price)
+    life = NodeLife(gpus, LeaseInterval(hour - draw(st.timedeltas(-HOUR * 0.9, HOUR))), price)
     held = st.builds(
         Allocation,
         holders,
         st.sampled_from([125_000, 333_333, 1_000_000]),
-        st.just(Interval(hour - HOUR)),
+        st.just(LeaseInterval(hour - HOUR)),
     )
     allocations = draw(st.lists(held, max_size=5))
     parts = ledger.split_hour(life, allocations, hour, split=split_exactly)
@@ -75,7 +75,7 @@ def nodes(draw: st.DrawFn) -> list[LedgerEntry]:
     return rows
 
 
-def _entry(known: Mapping[str, Any], part: ledger.Part, whole: int | None) -> LedgerEntry:
+def _entry(known: Mapping[str, Any], part: ledger.LedgerPart, whole: int | None) -> LedgerEntry:
     holder = part.holder
     return LedgerEntry(
         **{

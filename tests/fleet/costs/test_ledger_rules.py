@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.costs.domain import ledger
-from fleet.costs.domain.ledger import Allocation, Holder, NodeLife, Part
-from fleet.gpus.domain.intervals import HOUR, HOUR_MS, Interval, hours_between
+from fleet.costs.domain.ledger import Allocation, Holder, LedgerPart, NodeLife
+from fleet.gpus.domain.intervals import HOUR, HOUR_MS, LeaseInterval, hours_between
 from portal.core.money import split_exactly
 
 HOUR_START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -20,7 +20,7 @@ moments = st.integers(-2 * HOUR_MS, 5 * HOUR_MS).map(
     lambda ms: HOUR_START + timedelta(milliseconds=ms)
 )
 intervals = st.tuples(moments, st.none() | moments).map(
-    lambda pair: Interval(pair[0], None if pair[1] is None else max(pair))  # type: ignore[type-var]
+    lambda pair: LeaseInterval(pair[0], None if pair[1] is None else max(pair))  # type: ignore[type-var]
 )
 holders = st.builds(
     Holder, st.sampled_from(["", "vision", "nlp"]), st.just("ns"), st.sampled_from(["a", "b", "c"])
@@ -37,40 +37,42 @@ lives = st.builds(NodeLife, st.integers(1, 8), intervals, prices)
 
 def parts(
     life: NodeLife, allocations: list[Allocation], until: datetime | None = None
-) -> list[Part]:
+) -> list[LedgerPart]:
     return ledger.split_hour(life, allocations, HOUR_START, split=split_exactly, until=until)
 
 
 def life(gpus: int, price: str, end: datetime | None = None) -> NodeLife:
-    return NodeLife(gpus, Interval(HOUR_START - HOUR, end), Decimal(price))
+    return NodeLife(gpus, LeaseInterval(HOUR_START - HOUR, end), Decimal(price))
 
 
 def test_half_held_gpu_costs_half_and_the_rest_is_idle() -> None:
-    allocations = [Allocation(A, 1_000_000, Interval(HOUR_START, HOUR_START + HOUR / 2))]
+    allocations = [Allocation(A, 1_000_000, LeaseInterval(HOUR_START, HOUR_START + HOUR / 2))]
 
     assert parts(life(1, "1.006"), allocations) == [
-        Part(A, HOUR_MS // 2, Decimal("0.503000")),
-        Part(None, HOUR_MS // 2, Decimal("0.503000")),
+        LedgerPart(A, HOUR_MS // 2, Decimal("0.503000")),
+        LedgerPart(None, HOUR_MS // 2, Decimal("0.503000")),
     ]
 
 
 def test_node_that_went_after_a_quarter_of_the_hour_costs_a_quarter() -> None:
     gone = HOUR_START + HOUR / 4
-    allocations = [Allocation(A, 1_000_000, Interval(HOUR_START - HOUR))]
+    allocations = [Allocation(A, 1_000_000, LeaseInterval(HOUR_START - HOUR))]
 
-    assert parts(life(1, "4", gone), allocations) == [Part(A, HOUR_MS // 4, Decimal("1.000000"))]
+    assert parts(life(1, "4", gone), allocations) == [
+        LedgerPart(A, HOUR_MS // 4, Decimal("1.000000"))
+    ]
 
 
 def test_what_is_held_of_a_node_before_it_existed_does_not_count() -> None:
-    came = NodeLife(2, Interval(HOUR_START + HOUR / 2), Decimal(4))
+    came = NodeLife(2, LeaseInterval(HOUR_START + HOUR / 2), Decimal(4))
     allocations = [
-        Allocation(A, 1_000_000, Interval(HOUR_START)),
-        Allocation(B, 1_000_000, Interval(HOUR_START + HOUR / 2)),
+        Allocation(A, 1_000_000, LeaseInterval(HOUR_START)),
+        Allocation(B, 1_000_000, LeaseInterval(HOUR_START + HOUR / 2)),
     ]
 
     assert parts(came, allocations) == [
-        Part(B, HOUR_MS // 2, Decimal("1.000000")),
-        Part(A, HOUR_MS // 2, Decimal("1.000000")),
+        LedgerPart(B, HOUR_MS // 2, Decimal("1.000000")),
+        LedgerPart(A, HOUR_MS // 2, Decimal("1.000000")),
     ]
 
 
@@ -80,8 +82,8 @@ def test_node_that_did_not_exist_in_the_hour_has_no_rows() -> None:
 
 def test_pods_that_held_more_than_there_is_share_the_cost_and_nothing_is_idle() -> None:
     allocations = [
-        Allocation(A, 1_000_000, Interval(HOUR_START)),
-        Allocation(B, 1_000_000, Interval(HOUR_START)),
+        Allocation(A, 1_000_000, LeaseInterval(HOUR_START)),
+        Allocation(B, 1_000_000, LeaseInterval(HOUR_START)),
     ]
 
     rows = parts(life(1, "1"), allocations)
@@ -113,7 +115,7 @@ def test_order_does_not_matter(
 
 @given(intervals, moments, moments)
 def test_an_interval_cut_into_hours_keeps_its_length(
-    interval: Interval, one: datetime, other: datetime
+    interval: LeaseInterval, one: datetime, other: datetime
 ) -> None:
     start, end = min(one, other), max(one, other)
 

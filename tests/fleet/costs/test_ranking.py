@@ -70,7 +70,7 @@ def test_pages_are_the_groups_by_their_sum_then_by_name(rows: list[Any], start: 
                 assert page.row_count == len(expected)
                 assert of_page + page.others_amount == sum(cost for _, cost, _ in expected)
                 shown += page.rows
-            keys = [usage.key_of(group, names, is_idle=False) for names, _, _ in expected]
+            keys = [usage.build_key(group, names, is_idle=False) for names, _, _ in expected]
             assert [row.key for row in shown] == keys
             assert [row.amount for row in shown] == [cost for _, cost, _ in expected]
             assert [row.gpu_hours for row in shown] == [
@@ -127,8 +127,8 @@ def test_spent_this_month_is_that_of_one_team(cluster: Cluster) -> None:
     )
 
     with time_machine.travel("2026-11-20T12:00Z", tick=False):
-        vision = costs.spent_this_month(team_slug="vision")
-        nlp = costs.spent_this_month(team_slug="nlp")
+        vision = costs.sum_spend_this_month(team_slug="vision")
+        nlp = costs.sum_spend_this_month(team_slug="nlp")
 
     assert (vision.allocated_amount, vision.estimated_amount) == (Decimal("4.5"), 0)
     assert (vision.has_demo_data, nlp.has_demo_data) == (True, False)

@@ -27,7 +27,7 @@ def takes(amount: int) -> dict[str, Any]:
 
 def of(*slices: dict[str, Any]) -> Devices:
     found = [one for one in map(dra.resource_slice, slices) if one is not None]
-    return dra.of_node(found).devices
+    return dra.collect_node_devices(found).devices
 
 
 def test_a_claim_selects_by_product_memory_and_profile() -> None:
@@ -104,8 +104,8 @@ def test_claims_that_hold_no_gpu_are_left_out(item: dict[str, Any]) -> None:
 def test_a_gpu_that_plugin_and_driver_both_offer_is_one() -> None:
     found = of(resource_slice(POOL, gpu(0), gpu(1)))
 
-    both = shares.gpus_of({"nvidia.com/gpu.product": "A100"}, {"nvidia.com/gpu": "2"}, found)
-    alone = shares.gpus_of({}, {}, found)
+    both = shares.read_gpus({"nvidia.com/gpu.product": "A100"}, {"nvidia.com/gpu": "2"}, found)
+    alone = shares.read_gpus({}, {}, found)
 
     assert (both.count, both.product) == (2, "A100")
     assert (alone.count, alone.product, alone.memory_mib) == (2, PRODUCT, 81920)

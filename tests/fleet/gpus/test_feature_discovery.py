@@ -89,7 +89,7 @@ def test_single_strategy_counts_slices_and_labels_their_memory(gpus: int) -> Non
         count = gpus * one.per_gpu
         labels = _single(one) | {"nvidia.com/gpu.count": str(count)}
 
-        known = shares.gpus_of(labels, {"nvidia.com/gpu": str(count)})
+        known = shares.read_gpus(labels, {"nvidia.com/gpu": str(count)})
 
         assert (one, known.count, known.product) == (one, gpus, one.product)
         share = shares.share_ppm("nvidia.com/gpu", 1, known)
@@ -102,8 +102,8 @@ def test_single_strategy_counts_slices_and_labels_their_memory(gpus: int) -> Non
 
 def test_a_slice_is_the_same_share_in_both_strategies() -> None:
     for one in SLICES:
-        mixed = shares.gpus_of(_mixed(one), {f"nvidia.com/mig-{one.profile}": str(one.per_gpu)})
-        single = shares.gpus_of(_single(one), {"nvidia.com/gpu": str(one.per_gpu)})
+        mixed = shares.read_gpus(_mixed(one), {f"nvidia.com/mig-{one.profile}": str(one.per_gpu)})
+        single = shares.read_gpus(_single(one), {"nvidia.com/gpu": str(one.per_gpu)})
 
         assert (one, mixed.count, single.count) == (one, 1, 1)
         of_mixed = shares.share_ppm(f"nvidia.com/mig-{one.profile}", 1, mixed)
@@ -133,10 +133,10 @@ def _time_sliced(one: Slice, replicas: int) -> list[tuple[shares.NodeGpus, str]]
     mixed = _mixed(one) | {f"nvidia.com/mig-{one.profile}.replicas": str(replicas)}
     offered = str(one.per_gpu * replicas)
     return [
-        (shares.gpus_of(single, {"nvidia.com/gpu": offered}), "nvidia.com/gpu"),
-        (shares.gpus_of(single, {"nvidia.com/gpu.shared": offered}), "nvidia.com/gpu.shared"),
-        (shares.gpus_of(mixed, {}), f"nvidia.com/mig-{one.profile}"),
-        (shares.gpus_of(mixed, {}), f"nvidia.com/mig-{one.profile}.shared"),
+        (shares.read_gpus(single, {"nvidia.com/gpu": offered}), "nvidia.com/gpu"),
+        (shares.read_gpus(single, {"nvidia.com/gpu.shared": offered}), "nvidia.com/gpu.shared"),
+        (shares.read_gpus(mixed, {}), f"nvidia.com/mig-{one.profile}"),
+        (shares.read_gpus(mixed, {}), f"nvidia.com/mig-{one.profile}.shared"),
     ]
 
 
@@ -168,7 +168,7 @@ def test_whole_and_shared_gpus(
     labels: dict[str, str], offered: dict[str, str], count: int, ppm: int, sharing: str
 ) -> None:
     whole = {"count": "4", "memory": "15360", "product": "Tesla-T4"} | labels
-    known = shares.gpus_of(
+    known = shares.read_gpus(
         {f"nvidia.com/gpu.{name}": value for name, value in whole.items()},
         {f"nvidia.com/{name}": value for name, value in offered.items()},
     )
@@ -188,7 +188,7 @@ def test_gpus_that_are_not_cut_alike_offer_nothing_with_the_single_strategy() ->
         "nvidia.com/mig.strategy": "single",
     }
 
-    known = shares.gpus_of(labels, {"nvidia.com/gpu": "0"})
+    known = shares.read_gpus(labels, {"nvidia.com/gpu": "0"})
 
     assert (known.count, known.product) == (0, "NVIDIA-A100-SXM4-40GB")
     assert not known.single_profile
@@ -203,7 +203,7 @@ def test_karpenter_states_the_whole_gpu_beside_the_slices() -> None:
         "karpenter.k8s.aws/instance-gpu-memory": "40960",
     }
 
-    known = shares.gpus_of(labels, {"nvidia.com/gpu": "32"})
+    known = shares.read_gpus(labels, {"nvidia.com/gpu": "32"})
 
     assert (known.count, known.memory_mib) == (8, 40960)
     assert shares.share_ppm("nvidia.com/gpu", 1, known) == 250_000
@@ -217,7 +217,7 @@ def test_slices_of_an_unknown_product_are_counted_by_their_profile() -> None:
         "nvidia.com/gpu.memory": "50000",
     }
 
-    known = shares.gpus_of(labels, {"nvidia.com/gpu": "6"})
+    known = shares.read_gpus(labels, {"nvidia.com/gpu": "6"})
 
     assert known.count == 2
     assert shares.share_ppm("nvidia.com/gpu", 1, known) == 250_000

@@ -51,10 +51,10 @@ def test_slices_of_one_gpu_never_exceed_it(memory_mib: int, most: dict[str, int]
 
 
 def test_shared_gpus_without_labels_are_counted_from_what_the_node_offers() -> None:
-    gpus = shares.gpus_of({"nvidia.com/gpu.replicas": "4"}, {"nvidia.com/gpu.shared": "8"})
+    gpus = shares.read_gpus({"nvidia.com/gpu.replicas": "4"}, {"nvidia.com/gpu.shared": "8"})
 
     assert gpus.count == 2
 
 
 def test_node_without_gpus_has_none() -> None:
-    assert shares.gpus_of({}, {"cpu": "4"}).count == 0
+    assert shares.read_gpus({}, {"cpu": "4"}).count == 0

@@ -10,11 +10,11 @@ from fleet.kube.domain.errors import (
     ObjectInvalid,
     Unreachable,
 )
-from fleet.kube.gateways.status_errors import error_of
+from fleet.kube.gateways.status_errors import build_error
 
 
 def test_unreadable_error_body_is_passed_on_unchanged() -> None:
-    error = error_of(502, b"<html>Bad gateway</html>")
+    error = build_error(502, b"<html>Bad gateway</html>")
 
     assert isinstance(error, Unreachable)
     assert error.message == "<html>Bad gateway</html>"
@@ -58,7 +58,7 @@ def test_an_object_that_does_not_fit_its_schema_is_invalid_though_the_status_is_
 ) -> None:
     body = {"kind": "Status", "apiVersion": "v1", "code": 500, "message": message}
 
-    error = error_of(500, json.dumps(body).encode())
+    error = build_error(500, json.dumps(body).encode())
 
     assert isinstance(error, ObjectInvalid)
     assert error.message == message
@@ -78,4 +78,4 @@ def test_an_object_that_does_not_fit_its_schema_is_invalid_though_the_status_is_
 def test_other_server_errors_are_outages(message: str) -> None:
     body = {"kind": "Status", "apiVersion": "v1", "code": 500, "message": message}
 
-    assert isinstance(error_of(500, json.dumps(body).encode()), Unreachable)
+    assert isinstance(build_error(500, json.dumps(body).encode()), Unreachable)

@@ -19,10 +19,10 @@ CASES = json.loads((Path(__file__).parent / "announced_nodes.json").read_text())
 
 @pytest.mark.parametrize("case", CASES, ids=[case["source"] for case in CASES])
 def test_what_is_read_of_a_node(case: dict[str, Any]) -> None:
-    taints = node_health.read_taints(node_health.taints_of({"taints": case["taints"]}))
-    conditions = node_health.conditions_of({"conditions": case["conditions"]})
+    taints = node_health.read_taints(node_health.extract_taints({"taints": case["taints"]}))
+    conditions = node_health.extract_conditions({"conditions": case["conditions"]})
 
-    found = node_notices.notices_of(taints, node_health.read_conditions(conditions))
+    found = node_notices.list_notices(taints, node_health.read_conditions(conditions))
 
     read = [[notice.kind.value, notice.title, notice.xid] for notice in found]
     assert sorted(read) == sorted(case["notices"])
@@ -33,7 +33,7 @@ def test_a_fault_comes_first_and_says_what_the_number_means() -> None:
     message = "XID 79 on GPU 0000:00:1e.0"
     conditions = [Condition("AcceleratedHardwareReady", "False", "NvidiaXID79Error", message, None)]
 
-    fault, removal = node_notices.notices_of(taints, conditions)
+    fault, removal = node_notices.list_notices(taints, conditions)
 
     assert fault.detail == "GPU has fallen off the bus. XID 79 on GPU 0000:00:1e.0."
     assert fault.source == "AcceleratedHardwareReady"
@@ -54,7 +54,7 @@ def test_a_fault_comes_first_and_says_what_the_number_means() -> None:
 def test_the_number_is_that_beside_the_word(message: str, xid: int | None) -> None:
     condition = Condition("GPUHealthy", "False", "Unhealthy", message, None)
 
-    (notice,) = node_notices.notices_of([], [condition])
+    (notice,) = node_notices.list_notices([], [condition])
 
     assert notice.xid == xid
 
@@ -83,7 +83,7 @@ def test_what_is_called_ready_or_healthy_is_good_when_true(
 def test_no_taint_or_condition_is_too_odd(
     taints: list[tuple[str, str, str]], conditions: list[tuple[str, str, str]]
 ) -> None:
-    found = node_notices.notices_of(
+    found = node_notices.list_notices(
         [Taint(*taint) for taint in taints],
         [Condition(kind, status, text, text, None) for kind, status, text in conditions],
     )

@@ -40,7 +40,7 @@ def one_of(*names: str) -> dict[str, Any]:
 def test_the_types_are_read_from_selector_and_affinity(
     spec: dict[str, Any], expected: list[str]
 ) -> None:
-    assert pod_nodes.instance_types_of(spec) == expected
+    assert pod_nodes.list_instance_types(spec) == expected
 
 
 @pytest.mark.parametrize("capacity", ["on-demand", "spot", "any"])
@@ -49,4 +49,4 @@ def test_what_the_portal_writes_is_read_back(capacity: Any) -> None:
     spec = ServingSpec(engine="triton", instance_type="g5.xlarge", placement=placement)
     pod = catalogue.write(spec, PodContext(NOT_PROBED, "detector-r1", {})).node_fields
 
-    assert pod_nodes.instance_types_of(pod) == ["g5.xlarge", "g6.xlarge", "g5.2xlarge"]
+    assert pod_nodes.list_instance_types(pod) == ["g5.xlarge", "g6.xlarge", "g5.2xlarge"]

@@ -52,7 +52,7 @@ def test_a_pod_holds_what_runs_at_once(
     expected = most_at_once(spec, resource)
 
     assert pod_requests.gpus(spec) == ((resource, expected) if expected else ("", 0))
-    assert resources.of_pod({"spec": spec}).get(resource, Decimal(0)) == expected
+    assert resources.sum_pod_requests({"spec": spec}).get(resource, Decimal(0)) == expected
 
 
 @pytest.mark.parametrize("where", ["limits", "requests"])

@@ -158,7 +158,7 @@ def test_file_that_left_the_folder_later_is_not_read(tmp_path: Path, settings: A
     connection = Connection("prod", "kubeconfig", kubeconfig_path="/etc/hostname")
 
     with pytest.raises(Refused, match="SLIPWAY_CLUSTER_CREDENTIALS_DIR"):
-        credentials.access_of(connection)
+        credentials.read_access(connection)
 
 
 def test_kubeconfig_cluster_needs_a_path() -> None:

@@ -49,7 +49,7 @@ def closed() -> PoolState:
 def test_a_closed_pool_is_never_larger(
     size: dict[str, Any], closed_size: int, expected: dict[str, Any]
 ) -> None:
-    assert sizes.closed(size, closed_size) == expected
+    assert sizes.compute_closed_size(size, closed_size) == expected
 
 
 def test_the_intent_is_stored_before_its_effect() -> None:

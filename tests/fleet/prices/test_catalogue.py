@@ -209,7 +209,7 @@ def test_own_hardware_is_priced_by_gpu(node: Node) -> None:
     prices_by_gpus = {}
     for gpus in (1, 4, 8):
         node.gpu_count = gpus
-        price = book(["NVIDIA-L40S"]).of_node(node, date(2026, 11, 20))
+        price = book(["NVIDIA-L40S"]).find_node_price(node, date(2026, 11, 20))
         assert price is not None
         prices_by_gpus[gpus] = price.usd_per_hour_amount
 
@@ -219,7 +219,7 @@ def test_own_hardware_is_priced_by_gpu(node: Node) -> None:
 def test_rented_node_costs_what_its_type_costs_whatever_its_gpus(node: Node) -> None:
     node.gpu_count = 2
 
-    price = book(["g5.12xlarge"]).of_node(node, date(2026, 11, 20))
+    price = book(["g5.12xlarge"]).find_node_price(node, date(2026, 11, 20))
 
     assert price is not None
     assert price.usd_per_hour_amount == Decimal("5.672")

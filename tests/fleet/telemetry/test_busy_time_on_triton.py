@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fleet.telemetry.domain.counters import Increase, Reading, increases
+from fleet.telemetry.domain.counters import Increase, PodReading, increases
 from fleet.telemetry.domain.triton_metrics import TritonPage
 from portal.core import clock
 from slipway_localcluster.controllers.processes import Child
@@ -49,10 +49,10 @@ _REQUEST = {"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32", "data"
 _REQUESTS, _AT_ONCE = 64, 12
 
 
-def _reading(metrics_port: int, seconds: int) -> Reading:
+def _reading(metrics_port: int, seconds: int) -> PodReading:
     text = plain_http.client.get(f"http://127.0.0.1:{metrics_port}/metrics").text
     at = clock.now() + timedelta(seconds=seconds)
-    return Reading(at, TritonPage(text, models=["slow"]).counters)
+    return PodReading(at, TritonPage(text, models=["slow"]).counters)
 
 
 def _executed(root: Path) -> tuple[float, int]:

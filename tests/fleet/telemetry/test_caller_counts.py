@@ -13,7 +13,7 @@ from fleet.telemetry.domain import caller_metrics
 from fleet.telemetry.domain.caller_metrics import Counter
 from fleet.telemetry.domain.gateway_metrics import NotMetrics
 from fleet.telemetry.services import callers
-from fleet.telemetry.services.callers import CountedDeployment, Reading
+from fleet.telemetry.services.callers import CallersReading, CountedDeployment
 from tests.fixtures.prometheus import RealPrometheus
 from tests.fleet import objects
 from tests.fleet.fakes import FakeKube
@@ -35,13 +35,13 @@ def at(minutes: float) -> datetime:
     return HOUR + timedelta(minutes=minutes)
 
 
-def reading(minutes: float, *, proxy: str = "gw/a", **counts: int) -> Reading:
+def reading(minutes: float, *, proxy: str = "gw/a", **counts: int) -> CallersReading:
     """Keyword arguments are clients, with `_` for the dot."""
     values = {counter(name.replace("_", "."), proxy): value for name, value in counts.items()}
-    return Reading(at(minutes), at(minutes), values, frozenset({proxy}))
+    return CallersReading(at(minutes), at(minutes), values, frozenset({proxy}))
 
 
-def record(cluster: Cluster, *readings: Reading, of: CountedDeployment = DETECTOR) -> None:
+def record(cluster: Cluster, *readings: CallersReading, of: CountedDeployment = DETECTOR) -> None:
     for one in readings:
         callers.record(cluster_id=cluster.pk, reading=one, deployments=[of])
 
@@ -165,8 +165,8 @@ def test_other_routes_and_clients_without_a_key_for_the_route_are_not_counted(
         counter("stranger.9"): 50,
         counter("billing.1"): 5,
     }
-    start = Reading(at(1), at(1), dict.fromkeys(foreign, 0), frozenset({"gw/a"}))
-    record(cluster, start, Reading(at(2), at(2), foreign, frozenset({"gw/a"})))
+    start = CallersReading(at(1), at(1), dict.fromkeys(foreign, 0), frozenset({"gw/a"}))
+    record(cluster, start, CallersReading(at(2), at(2), foreign, frozenset({"gw/a"})))
 
     assert counted() == {(0, ""): (0, 60), (0, "billing"): (5, 0)}
     assert CallerCounter.objects.get().client == "billing.1"
@@ -194,9 +194,9 @@ def test_the_sweep_writes_in_a_constant_number_of_queries(
     many = {f"c{i}.{i}": f"c{i}" for i in range(300)}
     of = replace(DETECTOR, callers=many)
 
-    def of_all(minutes: float, value: int) -> Reading:
+    def of_all(minutes: float, value: int) -> CallersReading:
         values = {counter(client): value for client in many}
-        return Reading(at(minutes), at(minutes), values, frozenset({"gw/a"}))
+        return CallersReading(at(minutes), at(minutes), values, frozenset({"gw/a"}))
 
     record(cluster, of_all(1, 1), of=of)
     with django_assert_num_queries(9):  # type: ignore[operator]  # pytest-django has no type for it

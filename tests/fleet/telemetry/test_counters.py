@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.telemetry.domain.counters import Counters, Reading, increases, total
+from fleet.telemetry.domain.counters import CounterSums, PodReading, increases, total
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics, TritonPage
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -34,17 +34,17 @@ nv_gpu_utilization{gpu_uuid="GPU-1"} 0.5
 """
 
 
-def reading(seconds: float, success: int, compute_us: int = 0) -> Reading:
-    return Reading(
+def reading(seconds: float, success: int, compute_us: int = 0) -> PodReading:
+    return PodReading(
         START + timedelta(seconds=seconds),
-        Counters(request_success=success, compute_infer_us=compute_us),
+        CounterSums(request_success=success, compute_infer_us=compute_us),
     )
 
 
 def test_page_of_one_model_sums_versions_and_failure_reasons() -> None:
     page = TritonPage(PAGE, models=["detector"])
 
-    assert page.counters == Counters(40, 3, 80, 20, 1_200_000)
+    assert page.counters == CounterSums(40, 3, 80, 20, 1_200_000)
     assert (page.pending_requests, page.gpu_utilisation, page.request_p95_us) == (3, 0.5, 45000)
 
 
@@ -118,12 +118,12 @@ def test_busy_time_is_the_time_a_model_executed() -> None:
 
 def test_a_batch_is_busy_once_however_many_requests_it_has() -> None:
     """16 requests in 2 executions of 50 ms: Triton adds 50 ms for each request."""
-    counters = Counters(
+    counters = CounterSums(
         request_success=16, inference_count=16, execution_count=2, compute_infer_us=16 * 50_000
     )
 
     [increase] = increases(
-        [Reading(START, Counters()), Reading(START + timedelta(seconds=10), counters)],
+        [PodReading(START, CounterSums()), PodReading(START + timedelta(seconds=10), counters)],
         ready_at=None,
     )
 

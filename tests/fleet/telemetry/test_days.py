@@ -56,8 +56,8 @@ def counted(start: float, end: float) -> tuple[int, int]:
         "end": MIDNIGHT + timedelta(hours=end),
         "team_slugs": None,
     }
-    by_team = sum(one.inferences for one in readings.of_teams(**span))
-    return by_team, sum(one.inferences for one in readings.of_workloads(**span))
+    by_team = sum(one.inferences for one in readings.sum_by_team(**span))
+    return by_team, sum(one.inferences for one in readings.sum_by_workload(**span))
 
 
 def test_the_running_day_is_summed_up_to_its_last_final_hour(workload: Workload) -> None:
@@ -139,6 +139,6 @@ def test_hours_of_teams_are_of_each_team_and_cluster(workload: Workload) -> None
         (None, {"audio": 2**6 + 2**7, "nlp": 2**6}),
         (["nlp"], {"nlp": 2**6}),
     ):
-        sums = readings.of_teams(team_slugs=slugs, **part)
+        sums = readings.sum_by_team(team_slugs=slugs, **part)
         assert {one.team_slug: one.inferences for one in sums} == expected
     assert TeamUsageHour.objects.count() == 26

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.domain.prometheus import PrometheusSample, PrometheusUnreachable, QueryResult
 from fleet.clusters.services import prometheus
 from fleet.models import (
     Cluster,
@@ -134,8 +134,10 @@ def test_a_reset_counter_loses_seconds_and_is_never_negative(tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def sample(value: float, pod: str = "a", namespace: str = "vision", **labels: str) -> Sample:
-    return Sample(value, {"namespace": namespace, "pod": pod, **labels})
+def sample(
+    value: float, pod: str = "a", namespace: str = "vision", **labels: str
+) -> PrometheusSample:
+    return PrometheusSample(value, {"namespace": namespace, "pod": pod, **labels})
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,9 @@ def sample(value: float, pod: str = "a", namespace: str = "vision", **labels: st
     ],
 )
 def test_what_is_taken_of_the_answers(
-    millijoules: list[Sample], minutes: list[Sample], found: dict[Any, PodEnergy]
+    millijoules: list[PrometheusSample],
+    minutes: list[PrometheusSample],
+    found: dict[Any, PodEnergy],
 ) -> None:
     assert energy.by_pod(millijoules, minutes) == found
 
@@ -189,8 +193,8 @@ class Answers:
     """Of Prometheus: what each query gets, or why it gets nothing."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.millijoules: list[Sample] = [sample(1.8e9, "detector-r1-x")]
-        self.minutes: list[Sample] = [sample(60, "detector-r1-x")]
+        self.millijoules: list[PrometheusSample] = [sample(1.8e9, "detector-r1-x")]
+        self.minutes: list[PrometheusSample] = [sample(60, "detector-r1-x")]
         self.problem: Exception | None = None
         self.warnings: tuple[str, ...] = ()
         self.asked = 0

@@ -24,7 +24,7 @@ names = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,8}", fullmatch=True)
 
 def ours(text: str) -> list[tuple[str, dict[str, str], str]]:
     return [
-        (name, dict(exposition.labels_of(of_sample)), repr(value))
+        (name, dict(exposition.parse_labels(of_sample)), repr(value))
         for name, of_sample, value in exposition.samples(text)
     ]
 
@@ -65,7 +65,7 @@ def test_any_samples(rows: list[tuple[str, dict[str, str], float]]) -> None:
     read = list(exposition.samples("\n".join(["# HELP x y", "", *lines, ""])))
 
     assert [
-        (name, dict(exposition.labels_of(text)), repr(value)) for name, text, value in read
+        (name, dict(exposition.parse_labels(text)), repr(value)) for name, text, value in read
     ] == [(name, of_sample, repr(float(value))) for name, of_sample, value in rows]
 
 
@@ -103,7 +103,7 @@ def test_the_trace_of_an_observation_is_no_part_of_its_value() -> None:
 @pytest.mark.parametrize("text", ["a", "a=b", 'a="b', 'a="b" c="d"', '="b"', '1="b"'])
 def test_labels_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not labels"):
-        exposition.labels_of(text)
+        exposition.parse_labels(text)
 
 
 @pytest.mark.parametrize(

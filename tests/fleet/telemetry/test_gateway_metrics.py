@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.clusters.domain.prometheus import Sample
+from fleet.clusters.domain.prometheus import PrometheusSample
 from fleet.telemetry.domain import gateway_metrics
 from fleet.telemetry.domain.gateway_metrics import Passed
 
@@ -21,7 +21,9 @@ def page(cluster: str, **counters: int) -> str:
 
 def read(text: str) -> dict[str, dict[str, Passed]]:
     samples = gateway_metrics.parse_page(text)
-    return gateway_metrics.passed(samples, namespace="vision", services=SERVICES, proxy="envoy-1")
+    return gateway_metrics.count_requests(
+        samples, namespace="vision", services=SERVICES, proxy="envoy-1"
+    )
 
 
 # Each as a real Envoy 1.3x counted 10 requests to such a server (and 7 of clients that left).
@@ -103,7 +105,7 @@ def test_ports_of_a_service_are_added_up() -> None:
     assert read(text) == {"detector-r2-predictor": {"envoy-1": Passed(7, 3)}}
 
 
-def istio(value: float, flags: str, *, code: str = "200", **labels: str) -> Sample:
+def istio(value: float, flags: str, *, code: str = "200", **labels: str) -> PrometheusSample:
     named = {
         "__name__": "istio_requests_total",
         "reporter": "source",
@@ -113,7 +115,7 @@ def istio(value: float, flags: str, *, code: str = "200", **labels: str) -> Samp
         "response_flags": flags,
         "pod": "istio-gateway-1",
     }
-    return Sample(value, {**named, **labels})
+    return PrometheusSample(value, {**named, **labels})
 
 
 def test_istio_flags_what_had_no_answer_of_the_server() -> None:
@@ -129,7 +131,7 @@ def test_istio_flags_what_had_no_answer_of_the_server() -> None:
         istio(100, "-", destination_service_namespace="nlp"),
     ]
 
-    counted = gateway_metrics.passed(samples, namespace="vision", services=SERVICES)
+    counted = gateway_metrics.count_requests(samples, namespace="vision", services=SERVICES)
 
     assert counted == {"detector-r2-predictor": {"istio-gateway-1": Passed(100, 14)}}
 

@@ -12,7 +12,7 @@ from django.test import Client
 
 from fleet.capacity.selectors import notices
 from fleet.clusters.domain import rbac
-from fleet.clusters.domain.prometheus import PrometheusUnreachable, QueryResult, Sample
+from fleet.clusters.domain.prometheus import PrometheusSample, PrometheusUnreachable, QueryResult
 from fleet.clusters.services import prometheus
 from fleet.kube.domain.errors import NotAllowed
 from fleet.models import Cluster, Node
@@ -39,8 +39,8 @@ def page_with(xid: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sample(value: float, **labels: str) -> Sample:
-    return Sample(value, {"gpu": "0", "UUID": "GPU-1", **labels})
+def sample(value: float, **labels: str) -> PrometheusSample:
+    return PrometheusSample(value, {"gpu": "0", "UUID": "GPU-1", **labels})
 
 
 def test_a_page_and_prometheus_are_read_alike() -> None:
@@ -67,7 +67,9 @@ def test_a_page_and_prometheus_are_read_alike() -> None:
         ([sample(float("nan"), node="n"), sample(-1, node="n"), sample(1e18, node="n")], {}),
     ],
 )
-def test_what_is_read_of_samples(samples: list[Sample], found: dict[str, list[int]]) -> None:
+def test_what_is_read_of_samples(
+    samples: list[PrometheusSample], found: dict[str, list[int]]
+) -> None:
     read = dcgm_metrics.by_node(samples, nodes={"n"})
     assert {name: [error.xid for error in errors] for name, errors in read.items()} == found
 
@@ -102,7 +104,7 @@ def test_exporters_are_read_through_the_api_server_and_a_fault_is_a_notice(
 
     node.refresh_from_db()
     assert node.xids == [BUS.to_json() | {"since": NOW.isoformat()}]
-    [notice] = notices.of_node(node)
+    [notice] = notices.list_node_notices(node)
     assert (notice.title, notice.xid, notice.source) == ("XID 79", 79, "dcgm-exporter")
     assert notice.detail == "GPU has fallen off the bus. GPU 0."
     assert [row.name for row in notices.list_nodes()] == [node.name]
@@ -131,7 +133,7 @@ def test_an_error_keeps_its_first_time_and_goes_when_the_exporter_forgets_it(
         gpu_errors.read_all()
         node.refresh_from_db()
         assert node.xids == []
-        assert notices.of_node(node) == ()
+        assert notices.list_node_notices(node) == ()
 
 
 @pytest.mark.usefixtures("still_clock")
@@ -140,9 +142,9 @@ def test_what_cannot_be_read_is_not_known_after_a_while(kube: FakeKube, node: No
     kube.broken = NotAllowed("no")
     assert gpu_errors.read_all() == 0
     node.refresh_from_db()
-    assert len(notices.of_node(node)) == 1
+    assert len(notices.list_node_notices(node)) == 1
     with time_machine.travel(NOW + timedelta(minutes=16), tick=False):
-        assert notices.of_node(node) == ()
+        assert notices.list_node_notices(node) == ()
         assert notices.list_nodes() == []
 
 
@@ -155,7 +157,7 @@ def test_a_programs_own_fault_is_shown_and_is_no_fault_of_the_gpu(
     gpu_errors.read_all()
     node.refresh_from_db()
 
-    assert notices.of_node(node) == ()
+    assert notices.list_node_notices(node) == ()
     shown = page(member.get(f"/fleet/nodes/{node.pk}")).term("GPU errors")
     assert "XID 31, GPU memory page fault (a program’s own fault)" in shown  # noqa: RUF001
 

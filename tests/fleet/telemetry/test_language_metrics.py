@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet.telemetry.domain import metrics_page
-from fleet.telemetry.domain.counters import Counters
+from fleet.telemetry.domain.counters import CounterSums
 from fleet.telemetry.domain.language_metrics import LanguagePage, NotLanguageMetrics
 from fleet.telemetry.domain.metric_names import SGLANG, VLLM
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
@@ -137,7 +137,7 @@ vllm:time_to_first_token_seconds_sum{model="chat",version="1"} 0.2
 vllm:time_per_output_token_seconds_count{model="chat",version="1"} 12
 vllm:time_per_output_token_seconds_sum{model="chat",version="1"} 0.36
 """
-TOKENS = Counters(
+TOKENS = CounterSums(
     prompt_tokens=1000,
     generation_tokens=500,
     first_tokens=10,
@@ -215,7 +215,7 @@ def test_tensorrt_llm_is_read_under_its_own_names() -> None:
     reading = metrics_page.read(TENSORRT_LLM_PAGE, models=["ignored"], at=AT)
 
     assert reading.counters == replace(
-        Counters(),
+        CounterSums(),
         request_success=10,
         request_aborted=4,
         inference_count=10,
@@ -303,7 +303,7 @@ def test_old_and_new_names_together_count_once() -> None:
 def test_of_tritons_backend_requests_are_tritons_and_tokens_are_vllms() -> None:
     reading = metrics_page.read(BACKEND, models=["chat"], at=AT)
 
-    assert reading.counters == Counters(
+    assert reading.counters == CounterSums(
         request_success=4,
         request_failure=1,
         prompt_tokens=10,

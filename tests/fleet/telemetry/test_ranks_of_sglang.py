@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet.telemetry.domain import metrics_page
-from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.counters import PodReading
 
 AT = datetime(2026, 11, 28, 9, tzinfo=UTC)
 
@@ -66,5 +66,5 @@ def _page(*, tensor: int, stages: int, engines: int, attention: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read(page: str) -> Reading:
+def _read(page: str) -> PodReading:
     return metrics_page.read(page, models=["m"], at=AT)

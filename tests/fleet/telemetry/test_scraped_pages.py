@@ -75,7 +75,7 @@ def test_a_value_of_a_label_stays_what_it_is() -> None:
     hostile = 'a"} 9\nr{model="other\\'
     [page] = pages(series("r", (1, "1"), model=hostile))
     [(name, labels, value)] = exposition.samples(page.text)
-    assert (name, dict(exposition.labels_of(labels)), value) == ("r", {"model": hostile}, 1.0)
+    assert (name, dict(exposition.parse_labels(labels)), value) == ("r", {"model": hostile}, 1.0)
 
 
 def test_a_query_names_the_namespaces_as_they_are() -> None:

@@ -56,7 +56,9 @@ class FakePrometheus:
         at = (START + timedelta(seconds=second)).timestamp()
         place = {"namespace": "vision", "pod": pod_name}
         return [
-            Series({"__name__": name, **place, **exposition.labels_of(labels)}, [(at, str(value))])
+            Series(
+                {"__name__": name, **place, **exposition.parse_labels(labels)}, [(at, str(value))]
+            )
             for name, labels, value in exposition.samples(text)
         ]
 

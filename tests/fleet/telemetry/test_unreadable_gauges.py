@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet.telemetry.domain import metrics_page
-from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.counters import PodReading
 from fleet.telemetry.domain.language_metrics import NotLanguageMetrics
 from fleet.telemetry.domain.triton_metrics import NotTritonMetrics
 from tests.fleet.telemetry.test_language_metrics import PAGE as VLLM_PAGE
@@ -61,7 +61,7 @@ def test_an_unreadable_gauge_is_not_known_and_the_others_are(
 
     assert getattr(before, name) is not None
     assert getattr(after, name) is None
-    others = [field.name for field in fields(Reading) if field.name != name]
+    others = [field.name for field in fields(PodReading) if field.name != name]
     assert [getattr(after, other) for other in others] == [getattr(before, o) for o in others]
 
 
@@ -108,5 +108,5 @@ def _changed(page: str, gauge: str, value: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read(page: str) -> Reading:
+def _read(page: str) -> PodReading:
     return metrics_page.read(page, models=["chat"], at=AT)

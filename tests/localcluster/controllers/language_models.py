@@ -67,12 +67,12 @@ def deploy(
     served = ServedRevision(
         number, MODEL, f"chat:{number}", "ab" * 32, uri, serving_spec, files=files
     )
-    for manifest in revision.shared(CONTEXT, served):
+    for manifest in revision.build_shared(CONTEXT, served):
         name = manifest["metadata"]["name"]
         is_runtime = manifest["kind"] == "ServingRuntime"
         if is_runtime and cluster.store.find(SERVING_RUNTIME, "vision", name) is None:
             cluster.store.create(SERVING_RUNTIME, manifest)
-    workload = revision.own(CONTEXT, served)[0]
+    workload = revision.build_own(CONTEXT, served)[0]
     cluster.store.create(INFERENCE_SERVICE, workload)
     name = workload["metadata"]["name"]
     wait_for(f"{name} is ready", lambda: conditions.is_true(cluster.service(name), "Ready"))

@@ -43,12 +43,12 @@ class Model:
             number, self.name, f"{self.name}:{number}", "ab" * 32, "s3://b/p/", spec
         )
         store = self.cluster.store
-        for manifest in revision.shared(self._context, served):
+        for manifest in revision.build_shared(self._context, served):
             name = manifest["metadata"]["name"]
             is_runtime = manifest["kind"] == "ServingRuntime"
             if is_runtime and store.find(SERVING_RUNTIME, "vision", name) is None:
                 store.create(SERVING_RUNTIME, manifest)
-        own = {manifest["kind"]: manifest for manifest in revision.own(self._context, served)}
+        own = {manifest["kind"]: manifest for manifest in revision.build_own(self._context, served)}
         store.create(INFERENCE_SERVICE, own["InferenceService"])
         store.create(PDB, own["PodDisruptionBudget"])
         wait_for(

@@ -19,7 +19,7 @@ from deployments.access.domain.callers import Callers
 from deployments.access.domain.kinds import keys as caller_kind
 from deployments.manifests.domain import http_route
 from deployments.manifests.domain.access import caller_keys, team_address
-from deployments.manifests.domain.access.team_script import Member
+from deployments.manifests.domain.access.team_script import RoutedDeployment
 from deployments.manifests.domain.metadata import ManifestContext
 from deployments.spec.domain.serving_spec import ServingSpec
 from slipway_localcluster.controllers import (
@@ -73,7 +73,7 @@ def route(name: str, *, team_address: bool = True) -> dict[str, Any]:
 
 
 def write_address(store: Store, names: list[str]) -> None:
-    members = [Member(name, (name,)) for name in names]
+    members = [RoutedDeployment(name, (name,)) for name in names]
     kinds = {kind.kind: kind for kind in _OF_THE_ADDRESS}
     for manifest in team_address.manifests(context("chat"), members):
         write(store, kinds[manifest["kind"]], manifest)

@@ -13,7 +13,7 @@ import pytest
 
 from deployments.manifests.domain.metadata import ServedFile
 from fleet.telemetry.domain import metrics_page
-from fleet.telemetry.domain.counters import Reading
+from fleet.telemetry.domain.counters import PodReading
 from slipway_localcluster.controllers.storage import S3Settings
 from slipway_localcluster.kinds import HTTP_ROUTE
 from tests import plain_http
@@ -159,7 +159,7 @@ def test_a_canary_of_a_language_model_gets_its_share(served: Running) -> None:
     assert 4 <= candidate <= 36
 
 
-def reading(cluster: Running, number: int) -> Reading:
+def reading(cluster: Running, number: int) -> PodReading:
     text = language_models.metrics_text(cluster, number)
     return metrics_page.read(text, models=[], at=datetime.now(UTC))
 

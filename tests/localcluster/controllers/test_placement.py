@@ -124,11 +124,11 @@ def test_no_node_is_ever_over_committed(requests: list[tuple[int, int, int]]) ->
         pod = manifests.gpu_pod(gpus, cpu=f"{cpu}m", memory=f"{memory}Mi", name=f"p{number}")
         chosen = placement.place(pod, _NODES, used)
         if chosen.node is not None:
-            used[chosen.node] = resources.add(used[chosen.node], resources.of_pod(pod))
+            used[chosen.node] = resources.add(used[chosen.node], resources.sum_pod_requests(pod))
         else:
             assert chosen.message.startswith("0/3 nodes are available: ")
 
     for node in _NODES:
-        allocatable = resources.of_node(node)
+        allocatable = resources.read_allocatable(node)
         for name, amount in used[node["metadata"]["name"]].items():
             assert amount <= allocatable[name]

@@ -179,4 +179,4 @@ def test_of_two_policies_for_a_route_the_older_holds_and_the_younger_says_so(
     ],
 )
 def test_a_policy_that_cannot_be_followed_has_a_problem(spec: dict[str, Any]) -> None:
-    assert rate_limits.of_policy({"spec": spec}).problem
+    assert rate_limits.read_policy({"spec": spec}).problem

@@ -64,7 +64,7 @@ def person(team: Team) -> User:
 
 
 def accept(invited: invitations.NewInvitation, username: str) -> User:
-    digest = links.digest_of(links.token_of(invited.row.nonce))
+    digest = links.digest_of(links.derive_token(invited.row.nonce))
     return invitations.accept(digest=digest, username=username, password=PASSWORD)
 
 
@@ -87,7 +87,7 @@ def make_password_link(admin: User, person: User) -> None:
 def use_password_link(admin: User, person: User) -> None:
     made = passwords.make_link(actor=admin, username=person.username)
     AccountHolder.objects.all().delete()
-    digest = links.digest_of(links.token_of(made.row.nonce))
+    digest = links.digest_of(links.derive_token(made.row.nonce))
     passwords.choose(digest=digest, password="four grey herons")
 
 
@@ -95,7 +95,7 @@ def remove_second_factor(admin: User, person: User) -> None:
     Passkey.objects.create(
         user=person, name="key", credential_id="x", credential=b"", created_at=clock.now()
     )
-    second_factor.remove_of(actor=admin, username=person.username)
+    second_factor.remove_factors(actor=admin, username=person.username)
 
 
 def connect_provider(admin: User, person: User) -> None:
@@ -130,7 +130,7 @@ def test_a_chain_of_invitations_is_one_person(lead: User, team: Team) -> None:
     sibling = invite(lead, team, "sibling")
 
     everyone = {lead.pk, second.pk, third.pk, sibling.pk}
-    assert four_eyes.sets_of(everyone) == dict.fromkeys(everyone, everyone)
+    assert four_eyes.map_counterparts(everyone) == dict.fromkeys(everyone, everyone)
 
 
 def test_what_manage_py_does_is_nobody_s(person: User, settings: Any) -> None:
@@ -188,7 +188,7 @@ def test_an_account_without_a_link_costs_one_query(
     lead: User, person: User, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):
-        four_eyes.sets_of([lead.pk, person.pk])
+        four_eyes.map_counterparts([lead.pk, person.pk])
 
 
 def reachable(start: int, edges: Iterable[tuple[int, int]]) -> set[int]:
@@ -227,7 +227,7 @@ def test_two_count_as_one_when_somebody_could_be_acting_as_both(
     upwards = [(account, holder) for account, holder, _ in holds]
     by_hand = [(account, holder) for account, holder, is_scim in holds if not is_scim]
 
-    sets = four_eyes.sets_of(account.pk for account in accounts)
+    sets = four_eyes.map_counterparts(account.pk for account in accounts)
 
     for account in accounts:
         assert four_eyes.one_person_with(account.pk) == sets[account.pk]

@@ -262,7 +262,7 @@ def test_an_admin_removes_all_when_they_are_lost(registered: Registered) -> None
     admin.is_platform_admin = True
     admin.save()
 
-    second_factor.remove_of(actor=admin, username="ana", reason="lost")
+    second_factor.remove_factors(actor=admin, username="ana", reason="lost")
 
     assert not Passkey.objects.exists()
     event = AuditEvent.objects.get(action="second_factor.removed_by_admin")

@@ -208,7 +208,7 @@ def test_removing_it_takes_the_password(ana: User, key: str) -> None:
 def test_a_platform_admin_removes_it_and_nobody_else(ana: User, key: str) -> None:
     root = make_user("root", is_platform_admin=True)
     with pytest.raises(Forbidden):
-        second_factor.remove_of(actor=ana, username="root")
+        second_factor.remove_factors(actor=ana, username="root")
     browser = Client()
     browser.force_login(root)
 
@@ -218,7 +218,7 @@ def test_a_platform_admin_removes_it_and_nobody_else(ana: User, key: str) -> Non
     row = AuditEvent.objects.get(action="second_factor.removed_by_admin")
     assert (row.actor_name, row.object_label) == ("root", "ana")
     with pytest.raises(Conflict):
-        second_factor.remove_of(actor=root, username="ana")
+        second_factor.remove_factors(actor=root, username="ana")
 
 
 def test_a_second_app_does_not_replace_the_first(ana: User, key: str) -> None:

@@ -84,7 +84,7 @@ def test_a_lead_makes_an_account_that_uploads_and_requests(lead: User, team: Tea
         "vision:ci",
     )
     assert event.after["scopes"] == "read upload request"
-    (listed,) = service_accounts.list_of(actor=lead, team=team)
+    (listed,) = service_accounts.list_service_accounts(actor=lead, team=team)
     assert (listed.name, listed.tokens[0].pk) == ("ci", made.row.pk)
     assert listed.last_used_at is not None
 
@@ -159,7 +159,7 @@ def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
     assert new.row.scopes == "read upload request"
     assert new.row.expires_at - new.row.created_at == timedelta(days=30)
     assert new.row.requests_per_minute == 60
-    (listed,) = service_accounts.list_of(actor=lead, team=team)
+    (listed,) = service_accounts.list_service_accounts(actor=lead, team=team)
     assert ([token.pk for token in listed.tokens], listed.newest.pk) == (
         [new.row.pk, old.row.pk],
         new.row.pk,
@@ -167,7 +167,7 @@ def test_the_old_token_works_during_the_overlap_and_the_new_one_after(
     assert AuditEvent.objects.latest("id").after["overlap_hours"] == 24
     with time_machine.travel(clock.now() + timedelta(hours=24, seconds=1), tick=False):
         assert tokens.user_of(old.plain) is None
-        assert tokens.refusal_of(old.plain)[0] == "token_expired"
+        assert tokens.explain_refusal(old.plain)[0] == "token_expired"
         assert tokens.user_of(new.plain) is not None
 
 
@@ -178,11 +178,11 @@ def test_a_token_that_a_deactivated_person_knows_is_named_until_it_is_rotated(
     made = make_account(lead, team)
 
     people.deactivate(actor=admin, username="lead")
-    (left,) = service_accounts.list_of(actor=admin, team=team)
+    (left,) = service_accounts.list_service_accounts(actor=admin, team=team)
     service_accounts.rotate(
         actor=admin, team=team, name="ci", token_id=made.row.pk, overlap_hours=0
     )
-    (rotated,) = service_accounts.list_of(actor=admin, team=team)
+    (rotated,) = service_accounts.list_service_accounts(actor=admin, team=team)
 
     assert left.known_to == ["lead"]
     assert rotated.known_to == []
@@ -240,7 +240,7 @@ def test_a_revoked_account_is_dead_at_once_and_its_name_is_not_used_again(
     [
         lambda actor, team, row: make_account(actor, team, name="other"),
         lambda actor, team, row: service_accounts.revoke(actor=actor, team=team, name="ci"),
-        lambda actor, team, row: service_accounts.list_of(actor=actor, team=team),
+        lambda actor, team, row: service_accounts.list_service_accounts(actor=actor, team=team),
         lambda actor, team, row: service_accounts.rotate(
             actor=actor, team=team, name="ci", token_id=row.pk, overlap_hours=0
         ),
@@ -274,7 +274,7 @@ def test_an_account_of_another_team_is_not_there(lead: User, team: Team) -> None
 
     with pytest.raises(NotFound):
         service_accounts.revoke(actor=lead, team=team, name="ci")
-    assert service_accounts.list_of(actor=lead, team=team) == []
+    assert service_accounts.list_service_accounts(actor=lead, team=team) == []
     assert policy.role_in(row.user, team) is None
     assert stored() == before
 

@@ -58,7 +58,9 @@ def test_the_page_lists_where_one_is_signed_in(ana: User) -> None:
 
 def test_one_session_ends_and_then_all_others(ana: User) -> None:
     browser, phone, tablet, laptop = (sign_in() for _ in range(4))
-    names = {row.name for row in sessions.list_of(ana, current_key=phone.session.session_key)[:1]}
+    names = {
+        row.name for row in sessions.list_sessions(ana, current_key=phone.session.session_key)[:1]
+    }
 
     answer = browser.post(f"/account/sessions/{names.pop()}/end")
 
@@ -75,7 +77,7 @@ def test_one_session_ends_and_then_all_others(ana: User) -> None:
 def test_nobody_ends_the_session_of_another(ana: User) -> None:
     User.objects.create_user("ben", password=PASSWORD)
     hers, his = sign_in(), sign_in("ben")
-    (row,) = sessions.list_of(ana, current_key=None)
+    (row,) = sessions.list_sessions(ana, current_key=None)
 
     assert his.post(f"/account/sessions/{row.name}/end").status_code == 404
     his.post("/account/sessions/end-others")

@@ -158,13 +158,13 @@ def test_a_refused_token_gets_the_reason() -> None:
 
     with time_machine.travel(clock.now() + timedelta(days=2), tick=False):
         day = f"{short.row.expires_at:%Y-%m-%d %H:%M} UTC"
-        code, message = tokens.refusal_of(short.plain)
+        code, message = tokens.explain_refusal(short.plain)
 
     assert code == "token_expired"
     assert message.startswith(f"The token “short” expired on {day}.")
-    assert tokens.refusal_of(gone.plain)[0] == "token_revoked"
-    assert "was disabled with the account" in tokens.refusal_of(left.plain)[1]
-    assert tokens.refusal_of("slp_made_up")[0] == "token_unknown"
+    assert tokens.explain_refusal(gone.plain)[0] == "token_revoked"
+    assert "was disabled with the account" in tokens.explain_refusal(left.plain)[1]
+    assert tokens.explain_refusal("slp_made_up")[0] == "token_unknown"
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_000_001, 2**40])

@@ -11,8 +11,8 @@ from typing import Any
 from deployments.approvals.services import rules
 from deployments.approvals.services.rules import RuleDraft
 from deployments.attestations.services import attestations, roots, trust
-from deployments.attestations.services.trust import RuleDraft as SigningDraft
 from deployments.attestations.services.trust import SignerDraft
+from deployments.attestations.services.trust import SigningRuleDraft as SigningDraft
 from deployments.batch.services import uploads
 from deployments.callers.services import keys, token_issuers
 from deployments.callers.services.keys import KeyDraft

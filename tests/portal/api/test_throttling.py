@@ -123,7 +123,7 @@ def test_a_refused_request_does_nothing() -> None:
     answer = client.post("/api/v1/me/tokens", {"name": "more"}, format="json")
 
     assert answer.status_code == 429
-    assert [row.name for row in tokens.list_of(user)] == ["loop"]
+    assert [row.name for row in tokens.list_tokens(user)] == ["loop"]
 
 
 @pytest.mark.parametrize("path", ["me", "schema"])

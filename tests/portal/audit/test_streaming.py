@@ -163,4 +163,4 @@ def test_an_address_with_a_port_is_accepted(settings: Any) -> None:
     settings.SLIPWAY_AUDIT_SYSLOG = "tls://siem.example.org:6514"
 
     assert audit_syslog_is_an_address(None) == []
-    assert syslog.parse("tcp://siem:514") == syslog.Target("siem", 514, is_tls=False)
+    assert syslog.parse("tcp://siem:514") == syslog.SyslogTarget("siem", 514, is_tls=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.core import documents
-from portal.core.documents import Bounds, Unreadable
+from portal.core.documents import Bounds, UnreadableDocument
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
@@ -16,8 +16,8 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
-def refusal(read: Any, text: str | bytes, **bounds: Any) -> Unreadable:
-    with pytest.raises(Unreadable) as refused:
+def refusal(read: Any, text: str | bytes, **bounds: Any) -> UnreadableDocument:
+    with pytest.raises(UnreadableDocument) as refused:
         read(text, Bounds(**bounds)) if bounds else read(text)
     return refused.value
 

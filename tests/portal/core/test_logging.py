@@ -42,4 +42,4 @@ def test_as_json_each_record_is_one_line_with_its_traceback() -> None:
 
 def test_another_form_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadEnvironment, match=r"is 'xml'\. Set it to text or json"):
-        logging_config.logging_of("xml")
+        logging_config.build_logging("xml")

@@ -40,7 +40,7 @@ def test_each_sweep_is_looked_for_in_its_own_queue_and_sent_by_nothing_else() ->
     scheduled = {entry["task"] for entry in celery_config.beat_schedule.values()}
 
     assert len(set(NAMES)) == len(NAMES)
-    assert set(NAMES) == set(looks.registered())
+    assert set(NAMES) == set(looks.list_registered())
     assert not scheduled & set(NAMES)
     for queue, (_, names) in celery_config.LOOKS.items():
         routed = {app.amqp.router.route({}, name)["queue"].name for name in names}

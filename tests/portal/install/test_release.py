@@ -22,7 +22,7 @@ from portal.management import release
 from tests import plain_http
 from tests.portal.install import web_process
 
-VERSION = release.versions_of(release.REPOSITORY)["pyproject.toml"]
+VERSION = release.read_versions(release.REPOSITORY)["pyproject.toml"]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from django.test import Client
 
 from deployments.changes.selectors import evidence
 from deployments.changes.services import decisions
-from deployments.delivery.domain.drift import Drift, Outcome
+from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.delivery.services import reconcile
 from deployments.manifests.selectors import rendered
 from deployments.models import (
@@ -254,7 +254,7 @@ def _index() -> list[tuple[Any, ...]]:
 
 def test_specs_run_what_they_ran() -> None:
     specs = {
-        revision.deployment.name: serving_spec.stored(revision.spec)
+        revision.deployment.name: serving_spec.read_stored(revision.spec)
         for revision in Revision.objects.filter(number=1)
     }
 
@@ -324,7 +324,7 @@ def test_requests_and_approvals() -> None:
 
 def test_rollouts() -> None:
     rollout = Rollout.objects.get()
-    plan = rollout_plan.stored(rollout.plan, rollout.steps)
+    plan = rollout_plan.read_stored(rollout.plan, rollout.steps)
 
     assert (rollout.phase, rollout.step_index, rollout.tests) == ("running", 0, {})
     assert [step.weight for step in plan.steps] == [10, 50]
@@ -336,14 +336,14 @@ def test_rollouts() -> None:
     assert rollout.observed["split"]["observed"] > 0
     assert all("message" in row for one in RolloutVerdict.objects.all() for row in one.guards)
     template = RolloutTemplate.objects.get()
-    assert rollout_plan.stored(template.plan, template.steps).steps == plan.steps
+    assert rollout_plan.read_stored(template.plan, template.steps).steps == plan.steps
 
 
 def test_what_was_observed_and_posted() -> None:
     classifier = Deployment.objects.get(name="classifier")
     drift = Drift.from_json(classifier.drift)
 
-    assert (drift.outcome, drift.reverts, drift.edits[0].desired) == (Outcome.PENDING, 1, "1")
+    assert (drift.outcome, drift.reverts, drift.edits[0].desired) == (DriftOutcome.PENDING, 1, "1")
     assert ObservedPipeline.from_json(Pipeline.objects.get().observed).conditions
     assert [run.message for run in GoldenRun.objects.order_by("pk")] == [
         "1 of 1 golden requests passed",

@@ -30,7 +30,7 @@ def test_it_names_exactly_what_the_lock_pins_with_every_hash() -> None:
 
 
 def test_a_package_with_a_marker_keeps_its_version() -> None:
-    (package,) = sbom.packages_of(
+    (package,) = sbom.parse_packages(
         "modelscan==0.8.8 ; python_version < '3.13' \\\n    --hash=sha256:" + "a" * 64 + "\n"
     )
 

@@ -39,7 +39,7 @@ def test_an_invitation_is_sent_once_with_the_same_link(
 
     (mail,) = mailbox.mails
     text = quopri.decodestring(mail).decode()
-    token = links.token_of(made.row.nonce)
+    token = links.derive_token(made.row.nonce)
     assert f"https://slipway.example.org/invitation/{token}\n" in text
     assert mailbox.recipients == ["rcpt TO:<ana@example.org>"]
     row = Invitation.objects.get()

@@ -43,7 +43,7 @@ def log_in(context: Context, options: argparse.Namespace) -> None:
     Nothing is stored unless the portal accepts the token, which is never an argument: other users of the machine
     could read those.
     """
-    url = login.checked_url(options.url)
+    url = login.check_url(options.url)
     is_piped = options.token_stdin or not context.stdin.isatty()
     if not is_piped:
         context.note(f"Create a token at {url}/account/tokens?scopes={_scopes(options.scopes)}")

@@ -51,7 +51,7 @@ class Context:
     def show(self, answer: Answer | Sequence[Answer] | Mapping[str, Any], *lines: str) -> None:
         """Show the response as JSON, or the lines for people."""
         if self.is_json:
-            self.write_json(raw_of(answer))
+            self.write_json(to_raw(answer))
             return
         for line in lines:
             self.console.print(escape(line))
@@ -60,7 +60,7 @@ class Context:
         self, answers: Sequence[Answer], columns: Sequence[str], rows: Sequence[Sequence[str]]
     ) -> None:
         if self.is_json:
-            self.write_json(raw_of(answers))
+            self.write_json(to_raw(answers))
             return
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
@@ -76,7 +76,7 @@ class Context:
 
     def fail(self, error: SlipwayError) -> None:
         if self.is_json:
-            print(json.dumps(described(error)), file=self.err)
+            print(json.dumps(describe_error(error)), file=self.err)
         else:
             self.progress_console.print(f"[red]Error:[/red] {escape(str(error))}")
 
@@ -94,7 +94,7 @@ class Context:
             raise InvalidInput("Not confirmed; nothing was changed.")
 
 
-def raw_of(answer: Answer | Sequence[Answer] | Mapping[str, Any]) -> Any:
+def to_raw(answer: Answer | Sequence[Answer] | Mapping[str, Any]) -> Any:
     if isinstance(answer, Answer):
         return answer.raw
     if isinstance(answer, Mapping):
@@ -102,7 +102,7 @@ def raw_of(answer: Answer | Sequence[Answer] | Mapping[str, Any]) -> Any:
     return [item.raw for item in answer]
 
 
-def described(error: SlipwayError) -> dict[str, Any]:
+def describe_error(error: SlipwayError) -> dict[str, Any]:
     if isinstance(error, ApiError):
         return {
             "error": error.detail,

@@ -37,5 +37,5 @@ _OF_ERRORS: tuple[tuple[type[errors.SlipwayError], int], ...] = (
 )
 
 
-def of_error(error: errors.SlipwayError) -> int:
+def get_exit_code(error: errors.SlipwayError) -> int:
     return next((code for kind, code in _OF_ERRORS if isinstance(error, kind)), FAILED)

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str], make_context: Callable[..., Context] = Contex
         code = options.run(context, options)
     except SlipwayError as error:
         context.fail(error)
-        return exit_codes.of_error(error)
+        return exit_codes.get_exit_code(error)
     except KeyboardInterrupt:
         context.note("Interrupted.")
         return exit_codes.INTERRUPTED

@@ -147,8 +147,8 @@ def _spec(options: argparse.Namespace) -> dict[str, Any]:
     if options.instance_type:
         spec["instance_type"] = options.instance_type
     if options.open:
-        spec = settings.merged(spec, {"network": {"access": "open"}})
-    return settings.merged(spec, settings.settings(options.set))
+        spec = settings.merge_settings(spec, {"network": {"access": "open"}})
+    return settings.merge_settings(spec, settings.settings(options.set))
 
 
 def _show_preflight(context: Context, preflight: Preflight | ChangePreflight) -> int:

@@ -23,7 +23,7 @@ from slipway_client.errors import Failed, InvalidInput, NotFound, SlipwayError
 from slipway_client.mlflow_plugin import config as config_reader
 from slipway_client.mlflow_plugin.artifacts import model_files
 from slipway_client.mlflow_plugin.predictions import PredictionsByName, inputs_of
-from slipway_client.settings import merged
+from slipway_client.settings import merge_settings
 from slipway_client.types import Change, Deployment, Version
 
 _PLAIN_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -95,7 +95,7 @@ class SlipwayDeploymentClient(BaseDeploymentClient):  # type: ignore[misc]  # ML
             change = self._client.deployments.canary(
                 deployment.id,
                 version.id,
-                spec=merged(_stable_spec(deployment), spec) if spec else None,
+                spec=merge_settings(_stable_spec(deployment), spec) if spec else None,
                 comment=str(settings.get("comment", "")) or f"from MLflow: {model_uri}",
             )
             return self._finish(change, settings, flavor or version.format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slipway_client.settings import merged, value
+from slipway_client.settings import merge_settings, value
 
 _OWN: Final = frozenset({"model", "cluster", "environment", "comment", "wait", "timeout"})
 
@@ -27,5 +27,5 @@ def spec_of(settings: Mapping[str, Any]) -> dict[str, Any]:
         nested: dict[str, Any] = {last: item}
         for group in reversed(groups):
             nested = {group: nested}
-        spec = merged(spec, nested)
+        spec = merge_settings(spec, nested)
     return {"engine": "kserve-triton", **spec} if spec else {}

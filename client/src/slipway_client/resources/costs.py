@@ -12,7 +12,7 @@ from slipway_client.types import Costs as CostsAnswer
 from slipway_client.types import UnusualDay
 
 
-class Costs:
+class CostsResource:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

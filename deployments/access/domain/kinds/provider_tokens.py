@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from deployments.access.domain.callers import MOST_VALUES, Callers, Issuer, RequiredClaim
+from deployments.access.domain.callers import MOST_VALUES, Callers, IdentityProvider, RequiredClaim
 from deployments.access.domain.headers import CALLER_HEADER
 from deployments.access.domain.kind import AccessKind, Credential
 from fleet.clusters.domain.capabilities import Offer
@@ -88,7 +88,7 @@ class ProviderTokens(AccessKind):
 KIND: Final = ProviderTokens()
 
 
-def _claims(issuer: Issuer, callers: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+def _claims(issuer: IdentityProvider, callers: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
     """Yield the claims of each rule: a batch of callers and a batch of the values of each required claim. One rule
     for each combination says the same as all values in one.
     """

@@ -10,7 +10,7 @@ from deployments.advice.domain.advice import (
     Proposal,
     Risk,
     Saving,
-    bounded,
+    limit_saving,
     per_month,
     percent,
     rate,
@@ -19,7 +19,7 @@ from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utilisation
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 CODE: Final = "fewer-replicas"
 TITLE: Final = "Fewer replicas"
@@ -42,15 +42,15 @@ def decide(facts: DeploymentFacts) -> Saving | None:
     if needed >= now:
         return None
     price = facts.replica_amount
-    saving = bounded(per_month(price * (now - needed)), cost=facts.month_amount)
+    saving = limit_saving(per_month(price * (now - needed)), cost=facts.month_amount)
     most = facts.spec.max_replicas if facts.spec.max_replicas > now else needed
     return Saving(
-        message=f"Run {counted(needed, 'replica')} instead of {now}: the GPUs were "
+        message=f"Run {format_count(needed, 'replica')} instead of {now}: the GPUs were "
         f"{percent(utilisation)} used in the last week.",
         evidence=(
             EvidenceLine("GPU utilisation, 7 days", percent(utilisation)),
             EvidenceLine("Busiest hour", f"GPU time of {peak:.2f} replicas"),
-            EvidenceLine("Needed at 70% utilisation", counted(needed, "replica")),
+            EvidenceLine("Needed at 70% utilisation", format_count(needed, "replica")),
         ),
         cost_amount=facts.month_amount,
         saving_amount=saving,

@@ -12,19 +12,19 @@ from deployments.advice.domain.advice import (
     Proposal,
     Risk,
     Saving,
-    bounded,
     dollars,
+    limit_saving,
     per_month,
     rate,
 )
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts, busiest
-from deployments.advice.domain.queueing import Queue
+from deployments.advice.domain.queueing import QueueTimes
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from deployments.sizing.domain.memory import FileModel, Need, need_of_file
 from deployments.spec.domain.serving_spec import ONNX_ENGINES
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 BATCHES: Final = "larger-batches"
 INSTANCES: Final = "more-instances"
@@ -39,7 +39,7 @@ class _Known:
     """Facts for both kinds of advice. `busy` is the GPU time of the busiest hour, in replicas."""
 
     price: Decimal
-    queue: Queue
+    queue: QueueTimes
     need: Need
     file: FileModel
     busy: float
@@ -78,7 +78,7 @@ def decide_batches(facts: DeploymentFacts) -> Saving | None:
             EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
         why=f"{known.busy:.2f} busy replicas {_TIMES} {_time_of_item(then):.2f} ÷ {_time_of_item(now):.2f} "
-        f"of the time of an item ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
+        f"of the time of an item ÷ {BUSY_PERCENT}% = {format_count(needed, 'replica')}",
         risk_reason="How fast this model runs in batches was not measured: each item after the first is "
         "assumed to take half the time. The canary's guards compare both.",
     )
@@ -100,14 +100,14 @@ def decide_instances(facts: DeploymentFacts) -> Saving | None:
         facts,
         known,
         needed,
-        message=f"Run {counted(instances, 'instance')} on each GPU instead of {each}",
+        message=f"Run {format_count(instances, 'instance')} on each GPU instead of {each}",
         settings={"instances_per_gpu": instances},
         evidence=(
             EvidenceLine("New instances", f"{needed * instances:,} instead of {now * each:,}"),
             EvidenceLine("Busiest hour", f"GPU time of {known.busy:.2f} replicas"),
             EvidenceLine("GPU memory needed", f"{mib:,} of {facts.memory_mib:,} MiB"),
         ),
-        why=f"{known.busy:.2f} busy replicas ÷ {BUSY_PERCENT}% = {counted(needed, 'replica')}",
+        why=f"{known.busy:.2f} busy replicas ÷ {BUSY_PERCENT}% = {format_count(needed, 'replica')}",
         risk_reason="Instances of one GPU slow each other down. The canary's guards compare both.",
     )
 
@@ -134,7 +134,7 @@ def _known(facts: DeploymentFacts) -> _Known | None:
     )
 
 
-def _largest_batch(facts: DeploymentFacts, queue: Queue) -> int:
+def _largest_batch(facts: DeploymentFacts, queue: QueueTimes) -> int:
     """Return the largest batch that a change of the settings allows. 0 if it would allow no larger batches."""
     batching, of_version = facts.spec.batching, facts.max_batch_size
     chosen = batching.max_batch_size or of_version
@@ -144,7 +144,7 @@ def _largest_batch(facts: DeploymentFacts, queue: Queue) -> int:
     return of_version if is_full else 0
 
 
-def _batch_then(queue: Queue, largest: int) -> int:
+def _batch_then(queue: QueueTimes, largest: int) -> int:
     return min(largest, int(queue.batch_items * (1 + queue.ratio)))
 
 
@@ -170,11 +170,11 @@ def _saving(
     risk_reason: str,
 ) -> Saving:
     now, queue = facts.spec.min_replicas, known.queue
-    saving = bounded(per_month(known.price * (now - needed)), cost=facts.month_amount)
+    saving = limit_saving(per_month(known.price * (now - needed)), cost=facts.month_amount)
     most = facts.spec.max_replicas if facts.spec.max_replicas > now else needed
     share = queue.wait_us / (queue.wait_us + queue.compute_us)
     return Saving(
-        message=f"{message} and run {counted(needed, 'replica')} instead of {now}: "
+        message=f"{message} and run {format_count(needed, 'replica')} instead of {now}: "
         f"a request waits {queue.wait_us / 1000:,.1f} ms and is executed in {queue.compute_us / 1000:,.1f} ms.",
         evidence=(
             EvidenceLine("Waiting, 7 days", f"{share * 100:.0f}% of a request's time in Triton"),

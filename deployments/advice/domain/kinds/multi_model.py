@@ -37,7 +37,7 @@ class _Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ModelGroup:
     """The deployment that serves the models of all, and by deployment what moving each of the others saves."""
 
     host: int
@@ -51,7 +51,7 @@ class Group:
 
 def decide(
     team: Mapping[int, DeploymentFacts], own: Own, *, declined: Collection[int] = ()
-) -> Iterator[Group]:
+) -> Iterator[ModelGroup]:
     """Yield the groups that save more than their members' own advice (`own`). `declined` deployments take no part."""
     alike: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
     for key, facts in team.items():
@@ -176,10 +176,10 @@ def _settings_of(facts: DeploymentFacts) -> AdditionalModel:
     )
 
 
-def _group(members: Sequence[_Member]) -> Group:
+def _group(members: Sequence[_Member]) -> ModelGroup:
     host, *guests = members
     need, busy = _need(members), _busiest(members)
-    return Group(
+    return ModelGroup(
         host.key, {one.key: _saving(one.facts, host, members, need, busy) for one in guests}
     )
 
@@ -222,7 +222,7 @@ def _requests(facts: DeploymentFacts) -> int:
     return sum(hour.requests for hour in facts.last_week())
 
 
-def _best_of(group: Group, own: Own) -> Decimal:
+def _best_of(group: ModelGroup, own: Own) -> Decimal:
     kept = [saving for kind, saving in own.get(group.host, {}).items() if group.keeps(kind)]
     moved = sum((saving.saving_amount for saving in group.savings.values()), Decimal(0))
     return moved + max((saving.saving_amount for saving in kept), default=Decimal(0))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, per_month, rate
+from deployments.advice.domain.advice import Proposal, Risk, Saving, limit_saving, per_month, rate
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, Hour
 from deployments.spec.domain.engines import KSERVE_ENGINES, LLM_SERVICE
 from deployments.spec.domain.scaling import FIXED, KEDA, KNATIVE, Scaling
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 OFFICE: Final = "office-hours"
 ZERO: Final = "scale-to-zero"
@@ -90,8 +90,8 @@ def decide_scale_to_zero(facts: DeploymentFacts) -> Saving | None:
     )
     risk = Risk.MEDIUM if facts.cold_start_seconds <= 60 else Risk.HIGH
     reason = (
-        f"A cold start takes {facts.cold_start_seconds} s (median of {counted(facts.starts, 'start')}), "
-        f"{counted(len(stretches), 'time')} a week."
+        f"A cold start takes {facts.cold_start_seconds} s (median of {format_count(facts.starts, 'start')}), "
+        f"{format_count(len(stretches), 'time')} a week."
     )
     seconds = facts.spec.scaling.cooldown_seconds
     metric = {"metric": "gateway-latency"} if kind == KEDA else {}
@@ -149,7 +149,7 @@ def _saving(
             EvidenceLine("Cold start", _describe_start(facts)),
         ),
         cost_amount=facts.month_amount,
-        saving_amount=bounded(per_month(price * replicas, hours), cost=facts.month_amount),
+        saving_amount=limit_saving(per_month(price * replicas, hours), cost=facts.month_amount),
         formula=f"{quiet} of {WEEK_HOURS} h \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} {rate(price)} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=risk,
         risk_reason=reason,

@@ -15,8 +15,8 @@ from deployments.advice.domain.advice import (
     Proposal,
     Risk,
     Saving,
-    bounded,
     dollars,
+    limit_saving,
     per_month,
     percent,
     rate,
@@ -76,7 +76,7 @@ def _decide(
     if choice is None or choice.offer.usd_per_hour_amount is None or not facts.runs_always:
         return None
     each, replicas = choice.offer.usd_per_hour_amount, facts.spec.min_replicas
-    saving = bounded(per_month((price - each) * replicas), cost=facts.month_amount)
+    saving = limit_saving(per_month((price - each) * replicas), cost=facts.month_amount)
     offer, (risk, reason) = choice.offer, _RISKS[code]
     return Saving(
         message=f"Run on {offer.title} ({offer.instance_type}): the model needs "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.advice.domain.advice import Proposal, Risk, Saving, bounded, per_month, rate
+from deployments.advice.domain.advice import Proposal, Risk, Saving, limit_saving, per_month, rate
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts
 from fleet.gpus.domain import capacity_types
@@ -34,7 +34,7 @@ def decide(facts: DeploymentFacts) -> Saving | None:
             EvidenceLine("Replicas", str(replicas)),
         ),
         cost_amount=facts.month_amount,
-        saving_amount=bounded(per_month((price - each) * replicas), cost=facts.month_amount),
+        saving_amount=limit_saving(per_month((price - each) * replicas), cost=facts.month_amount),
         formula=f"({rate(price)} \N{MINUS SIGN} {rate(each)}) \N{MULTIPLICATION SIGN} {replicas} \N{MULTIPLICATION SIGN} {HOURS_PER_MONTH} h",
         risk=Risk.HIGH if facts.is_production else Risk.MEDIUM,
         risk_reason="A node can be reclaimed with two minutes' notice; the others take its requests."

@@ -8,7 +8,7 @@ from deployments.advice.domain.advice import Risk, Saving, per_month, rate
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, NodeFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
-from portal.core.definitions.counts import counted
+from portal.core.definitions.counts import format_count
 
 CODE: Final = "unused-node"
 TITLE: Final = "Unused node"
@@ -24,7 +24,7 @@ def decide(facts: NodeFacts) -> Saving | None:
         message="Remove the node or scale its group down: no pod held a GPU of it for 7 days.",
         evidence=(
             EvidenceLine("Instance type", f"{facts.instance_type}, {facts.capacity_type}"),
-            EvidenceLine("GPUs", counted(facts.gpus, "GPU")),
+            EvidenceLine("GPUs", format_count(facts.gpus, "GPU")),
             EvidenceLine("Hours without a pod", f"{facts.idle_hours} of {WEEK_HOURS}"),
         ),
         cost_amount=cost,

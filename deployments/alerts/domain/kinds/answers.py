@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="answers",
     label="Answers changed",
     advice="See the evidence in the Quality tab. Roll back if it began with a revision.",
@@ -24,7 +24,7 @@ class AnswerFacts:
     is_judged: bool
 
 
-def decide(facts: AnswerFacts) -> Finding:
+def decide(facts: AnswerFacts) -> AlertVerdict:
     if facts.failed:
-        return Finding(is_firing=True, message=". ".join(facts.failed) + ".")
-    return Finding(is_firing=False if facts.is_judged else None)
+        return AlertVerdict(is_firing=True, message=". ".join(facts.failed) + ".")
+    return AlertVerdict(is_firing=False if facts.is_judged else None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="budget",
     label="Budget",
     advice="See Costs and Advice for what to stop or make smaller.",
@@ -21,9 +21,9 @@ _URGENT: Final = (
 )
 
 
-def decide(crossed: Collection[str]) -> Finding:
+def decide(crossed: Collection[str]) -> AlertVerdict:
     """Decide on a team's budget. `crossed` are the thresholds of this month and budget that were notified."""
     for threshold, message in _URGENT:
         if threshold in crossed:
-            return Finding(is_firing=True, message=message)
-    return Finding(is_firing=False)
+            return AlertVerdict(is_firing=True, message=message)
+    return AlertVerdict(is_firing=False)

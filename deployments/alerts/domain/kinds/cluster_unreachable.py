@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="cluster_unreachable",
     label="Cluster unreachable",
     advice="Traffic keeps its last weights. A platform admin tests the connection under Admin, Clusters.",
@@ -23,14 +23,14 @@ class ClusterFacts:
     error: str
 
 
-def decide(facts: ClusterFacts, at: datetime) -> Finding:
+def decide(facts: ClusterFacts, at: datetime) -> AlertVerdict:
     if facts.is_reachable is None:
-        return Finding(None)
+        return AlertVerdict(None)
     if facts.is_reachable:
-        return Finding(is_firing=False)
+        return AlertVerdict(is_firing=False)
     if facts.last_seen_at is not None and at - facts.last_seen_at < AFTER:
-        return Finding(None)
+        return AlertVerdict(None)
     reason = f": {facts.error}" if facts.error else ""
-    return Finding(
+    return AlertVerdict(
         is_firing=True, message=f"It has not answered for 5 minutes{reason}.".replace("..", ".")
     )

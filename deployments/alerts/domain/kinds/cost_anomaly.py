@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 from fleet.costs.domain.anomalies import Anomaly
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="cost_anomaly",
     label="Unusual cost",
     advice="See the cost chart for releases and scaling, and Advice for what to stop or make smaller.",
 )
 
 
-def decide(anomaly: Anomaly | None) -> Finding:
+def decide(anomaly: Anomaly | None) -> AlertVerdict:
     """Decide on yesterday's anomaly. None means that the cost was as usual, or that too few days are known to tell."""
     if anomaly is None or not anomaly.is_rise:
-        return Finding(is_firing=False)
-    return Finding(
+        return AlertVerdict(is_firing=False)
+    return AlertVerdict(
         is_firing=True,
         message=f"{anomaly.day:%-d %B} cost ${anomaly.amount:,.2f}; "
         f"${anomaly.usual_amount:,.2f} was expected.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="gpu_memory",
     label="GPU memory",
     advice="Request a GPU with more memory, a smaller batch or fewer instances.",
@@ -23,14 +23,14 @@ class MemoryFacts:
     gpu_mib: int
 
 
-def decide(facts: MemoryFacts | None) -> Finding:
+def decide(facts: MemoryFacts | None) -> AlertVerdict:
     """Decide on the peak memory. A peak never falls, so the alert ends with the revision."""
     if facts is None or facts.gpu_mib <= 0:
-        return Finding(None)
+        return AlertVerdict(None)
     percent = 100 * facts.peak_mib / facts.gpu_mib
     if percent < OPENS_AT_PERCENT:
-        return Finding(is_firing=False)
-    return Finding(
+        return AlertVerdict(is_firing=False)
+    return AlertVerdict(
         is_firing=True,
         message=f"It has used {facts.peak_mib:,} of {facts.gpu_mib:,} MiB ({percent:.0f}%): a larger request may fail.",
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="idle_gpus",
     label="Idle GPUs",
     advice="Stop it, or request fewer replicas, office hours or scale to zero.",
@@ -31,17 +31,17 @@ class IdleFacts:
     busy_share: float
 
 
-def decide(facts: IdleFacts | None) -> Finding:
+def decide(facts: IdleFacts | None) -> AlertVerdict:
     if facts is None:
-        return Finding(None)
+        return AlertVerdict(None)
     if facts.gpus <= 0 or facts.busy_share >= ENDS_AT:
-        return Finding(is_firing=False)
+        return AlertVerdict(is_firing=False)
     # An hour that was not read may have been busy.
     if facts.known_hours < HOURS or facts.busy_share >= OPENS_BELOW:
-        return Finding(None)
+        return AlertVerdict(None)
     busy = f"{facts.busy_share:.1%}" if facts.busy_share >= _LEAST else f"less than {_LEAST:.1%}"
     held = "1 GPU" if facts.gpus == 1 else f"{facts.gpus:g} GPUs"
-    return Finding(
+    return AlertVerdict(
         is_firing=True,
         message=f"It holds {held}, busy {busy} of the last 24 hours.",
     )

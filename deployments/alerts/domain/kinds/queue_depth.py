@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="queue_depth",
     label="Queue",
     advice="Request more replicas, or a larger batch where the GPU has room.",
@@ -28,12 +28,12 @@ class QueueFacts:
     readings: int
 
 
-def decide(facts: QueueFacts | None) -> Finding:
+def decide(facts: QueueFacts | None) -> AlertVerdict:
     if facts is None or facts.readings < LEAST_READINGS:
-        return Finding(None)
+        return AlertVerdict(None)
     if facts.lowest >= OPENS_AT:
-        return Finding(
+        return AlertVerdict(
             is_firing=True,
             message=f"For 5 minutes at least {facts.lowest} requests waited in each replica.",
         )
-    return Finding(is_firing=False if facts.mean < ENDS_BELOW else None)
+    return AlertVerdict(is_firing=False if facts.mean < ENDS_BELOW else None)

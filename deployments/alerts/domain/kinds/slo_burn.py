@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.alerts.domain.signals import Finding, Kind
+from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 from deployments.targets.domain.burn import Evaluation, RuleResult
 
-KIND: Final = Kind(
+KIND: Final = AlertKind(
     code="slo_burn",
     label="Error budget burning",
     advice="Abort a running canary or roll back; the Targets tab shows the burn rates.",
 )
 
 
-def decide(evaluation: Evaluation) -> Finding:
+def decide(evaluation: Evaluation) -> AlertVerdict:
     firing = [result for result in evaluation.rules if result.fires]
     if not firing:
-        return Finding(evaluation.is_burning)
-    return Finding(is_firing=True, message=f"{_rate(firing[0])}. {_left(evaluation)}.")
+        return AlertVerdict(evaluation.is_burning)
+    return AlertVerdict(is_firing=True, message=f"{_rate(firing[0])}. {_left(evaluation)}.")
 
 
 def _rate(result: RuleResult) -> str:

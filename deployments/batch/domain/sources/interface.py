@@ -17,7 +17,7 @@ from deployments.batch.domain.sources.message import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class MessageQueue:
     """A queue of messages. `plan` is passed to the worker's half; `servers` are the hosts and ports that workers
     reach.
 
@@ -68,9 +68,9 @@ class QueueKind(Protocol):
     def check_output(self, output: str, source: str) -> None:
         """Check that answers may go to an output that is a queue."""
 
-    def read(self, source: str, output: str, settings: BatchSettings) -> Queue: ...
+    def read(self, source: str, output: str, settings: BatchSettings) -> MessageQueue: ...
 
-    def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
+    def triggers(self, queue: MessageQueue, settings: BatchSettings) -> list[dict[str, Any]]:
         """Return KEDA's triggers without their authentication. They count messages that wait, and those that are
         taken and not settled.
         """
@@ -82,7 +82,7 @@ class QueueKind(Protocol):
         """Return the variables with which the workers authenticate."""
 
 
-class Source(Protocol):
+class QueueSource(Protocol):
     """The connection of one worker. Calls raise SourceError, and Ended (worker_store.py) if trying again cannot
     help.
     """

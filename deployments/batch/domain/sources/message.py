@@ -13,7 +13,7 @@ REQUEST = "request"
 BODY = ""
 
 
-class SourceError(Exception):
+class QueueError(Exception):
     """The queue refuses what the worker needs; another try may work."""
 
 

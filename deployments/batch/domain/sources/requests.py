@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deployments.batch.domain.csv_rows import ID, BadRow, filled, values_of
+from deployments.batch.domain.csv_rows import ID, BadRow, fill_shape, values_of
 from deployments.batch.domain.sources.message import REQUEST, Message, fields_of
 from deployments.batch.domain.worker_store import Json
 
@@ -43,6 +43,11 @@ def request_of_fields(fields: dict[str, bytes], columns: Any) -> Json:
             raise BadRow(f"field {name}: it is not UTF-8") from None
         except BadRow as error:
             raise BadRow(f"field {name}: {error}") from None
-        tensor = {"name": name, "shape": filled(shape, data), "datatype": datatype, "data": data}
+        tensor = {
+            "name": name,
+            "shape": fill_shape(shape, data),
+            "datatype": datatype,
+            "data": data,
+        }
         request["inputs"].append(tensor)
     return request

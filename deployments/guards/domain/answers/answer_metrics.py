@@ -37,7 +37,7 @@ GOOD: Final = "good"
 BAD: Final = "bad"
 
 
-class Kind(StrEnum):
+class AnswerKind(StrEnum):
     LABELS = "labels"
     LENGTHS = "lengths"
     STRUCTURED = "structured"
@@ -80,14 +80,14 @@ QUALITY: Final[Mapping[QualityMetric, QualityKind]] = {
 }
 
 
-def sum_up(kind: Kind, values: object) -> Summary:
+def sum_up(kind: AnswerKind, values: object) -> Summary:
     """Sum up one batch of posted values. Raises Rejected, naming what is wrong. Embeddings are read by
     `unit_vectors`.
     """
     listed = _listed(values)
-    if kind in (Kind.LABELS, Kind.INPUT_LABELS):
+    if kind in (AnswerKind.LABELS, AnswerKind.INPUT_LABELS):
         return _labels(listed)
-    if kind in (Kind.LENGTHS, Kind.INPUT_LENGTHS):
+    if kind in (AnswerKind.LENGTHS, AnswerKind.INPUT_LENGTHS):
         return _lengths(listed)
     if not all(isinstance(value, bool) for value in listed):
         raise _bad("Each value is true when the answer had the right form, else false.")

@@ -21,7 +21,7 @@ from deployments.guards.domain.answers import two_sample_tests as statistics
 from deployments.guards.domain.answers.answer_metrics import (
     BAD,
     QUALITY,
-    Kind,
+    AnswerKind,
     QualityMetric,
     Summary,
 )
@@ -30,23 +30,23 @@ from deployments.guards.domain.evidence import GuardResult, Verdict
 
 # The chance that a good candidate is ever stopped by one of these guards.
 ALPHA: Final = 0.001
-LIMIT_OF: Final[Mapping[Kind, QualityMetric]] = {
-    Kind.LABELS: "label_drift",
-    Kind.LENGTHS: "output_length",
-    Kind.STRUCTURED: "structured_failures",
-    Kind.EMBEDDINGS: "embedding_drift",
+LIMIT_OF: Final[Mapping[AnswerKind, QualityMetric]] = {
+    AnswerKind.LABELS: "label_drift",
+    AnswerKind.LENGTHS: "output_length",
+    AnswerKind.STRUCTURED: "structured_failures",
+    AnswerKind.EMBEDDINGS: "embedding_drift",
 }
 _SOURCE: Final = "posted by the service"
 _TESTS: Final = {
-    Kind.LABELS: "chi-square",
-    Kind.LENGTHS: "Kolmogorov-Smirnov",
-    Kind.STRUCTURED: "Fisher",
-    Kind.EMBEDDINGS: "Kolmogorov-Smirnov",
+    AnswerKind.LABELS: "chi-square",
+    AnswerKind.LENGTHS: "Kolmogorov-Smirnov",
+    AnswerKind.STRUCTURED: "Fisher",
+    AnswerKind.EMBEDDINGS: "Kolmogorov-Smirnov",
 }
 
 
 def judge(
-    kind: Kind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
+    kind: AnswerKind, *, stable: Sequence[Summary], candidate: Sequence[Summary], limit: float
 ) -> GuardResult:
     """Judge one summary for each window of time, the same windows of both sides, the oldest first."""
     sizes = [sum(batch.n for batch in side) for side in (stable, candidate)]
@@ -95,12 +95,12 @@ def judge_disagreement(*, wrong: int, answered: int, limit: float) -> GuardResul
     )
 
 
-def _compare(kind: Kind, stable: Summary, candidate: Summary) -> Compared:
-    if kind == Kind.LABELS:
+def _compare(kind: AnswerKind, stable: Summary, candidate: Summary) -> Compared:
+    if kind == AnswerKind.LABELS:
         return statistics.compare_labels(stable.counts, candidate.counts)
-    if kind == Kind.LENGTHS:
+    if kind == AnswerKind.LENGTHS:
         return statistics.compare_ordered(stable.counts, candidate.counts)
-    if kind == Kind.STRUCTURED:
+    if kind == AnswerKind.STRUCTURED:
         return statistics.compare_failures(_failed(stable), _failed(candidate))
     shape = statistics.compare_ordered(stable.counts, candidate.counts)
     return Compared(statistics.cosine_distance(stable.total, candidate.total), shape.p)
@@ -110,23 +110,23 @@ def _failed(summary: Summary) -> tuple[int, int]:
     return summary.counts.get(BAD, 0), summary.n
 
 
-def _shown(kind: Kind, summary: Summary) -> str:
-    if kind == Kind.LABELS:
+def _shown(kind: AnswerKind, summary: Summary) -> str:
+    if kind == AnswerKind.LABELS:
         name, count = max(summary.counts.items(), key=lambda item: (item[1], item[0]))
         return f"{name} {count / summary.n:.0%}"
-    if kind == Kind.LENGTHS:
+    if kind == AnswerKind.LENGTHS:
         return f"median {statistics.median(summary.counts):g}"
-    if kind == Kind.STRUCTURED:
+    if kind == AnswerKind.STRUCTURED:
         return f"{summary.counts.get(BAD, 0) / summary.n:.2%} failed"
     return f"{statistics.mean(summary.counts):.3f} from reference"
 
 
-def _statistic(kind: Kind, comparison: Compared, look: InterimLook) -> str:
+def _statistic(kind: AnswerKind, comparison: Compared, look: InterimLook) -> str:
     return f"{_TESTS[kind]} p = {comparison.p:.2g}; fails below {look.level:.2g} at look {look.number + 1}"
 
 
 def _guard(
-    kind: Kind,
+    kind: AnswerKind,
     shown: tuple[str, str],
     limit: float,
     n: int,

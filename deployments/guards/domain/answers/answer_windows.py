@@ -22,7 +22,7 @@ _MOST_WINDOWS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnswerBatch:
     """A posted batch: the key of its row, when it was posted, and from which side."""
 
     key: int
@@ -34,7 +34,7 @@ def window_of(at: datetime) -> int:
     return int(at.timestamp() // WINDOW_SECONDS)
 
 
-def windows(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list[int]]]:
+def windows(rows: Iterable[AnswerBatch], *, now: datetime) -> list[tuple[list[int], list[int]]]:
     """Return the keys of stable's and the candidate's rows in each window that is over, the oldest first."""
     by_window: dict[int, tuple[list[int], list[int]]] = {}
     for row in rows:
@@ -46,7 +46,7 @@ def windows(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list
     return [sides for window, sides in sorted(by_window.items()) if window < present]
 
 
-def common(rows: Iterable[Row], *, now: datetime) -> list[tuple[list[int], list[int]]]:
+def common(rows: Iterable[AnswerBatch], *, now: datetime) -> list[tuple[list[int], list[int]]]:
     """Return the windows that both sides have."""
     return [sides for sides in windows(rows, now=now) if all(sides)][:_MOST_WINDOWS]
 

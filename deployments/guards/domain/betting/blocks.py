@@ -103,7 +103,7 @@ def choose(history: History, minutes: Series = (), *, step_seconds: float = 0.0)
     )
 
 
-def of_histogram(seconds: float) -> float:
+def lengthen_for_histogram(seconds: float) -> float:
     """Return the length of a histogram's block in seconds, given the length of a block of means."""
     return CALM if seconds == CALM else max(_LEAST_OF_HISTOGRAM, seconds)
 

@@ -68,7 +68,7 @@ class Payoff(Enum):
     CAPPED = "min(2, e)"
     SYMMETRIC = "2e / (1 + e)"
 
-    def of(self, e: float) -> float:
+    def compute(self, e: float) -> float:
         if self is Payoff.FULL:
             return e
         return min(2.0, e) if self is Payoff.CAPPED else 2 * e / (1 + e)
@@ -105,7 +105,7 @@ class Wealth:
         # Every interval releases its part of the reserved capital: 1/k - 1/(k+1).
         fresh = 1 / (intervals * (intervals + 1)) if self.has_restarts else 0.0
         capitals = tuple(
-            min(_MOST, (capital + fresh) * payoff.of(_factor(rho, hits, trials, chance)))
+            min(_MOST, (capital + fresh) * payoff.compute(_factor(rho, hits, trials, chance)))
             for rho, capital in zip(self.rhos, self.capitals, strict=True)
         )
         after = Wealth(self.rhos, capitals, intervals, self.peak, self.has_restarts)

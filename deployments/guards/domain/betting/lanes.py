@@ -21,7 +21,7 @@ from deployments.guards.domain.betting.e_process import Payoff, Wealth
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class IntervalTrial:
     """The result of an interval: `hits` of `trials` fell on the suspicious side. Under the null hypothesis each is
     a hit with probability `chance`.
     """
@@ -41,7 +41,7 @@ class Claim:
     hits: int = 0
     trials: int = 0
 
-    def bet_block(self, trial: Trial, payoff: Payoff) -> Claim:
+    def bet_block(self, trial: IntervalTrial, payoff: Payoff) -> Claim:
         hits, trials, chance = trial.hits, trial.trials, trial.chance
         return replace(
             self,
@@ -51,7 +51,7 @@ class Claim:
             trials=self.trials + trial.trials,
         )
 
-    def bet_reading(self, trial: Trial, payoff: Payoff = Payoff.FULL) -> Claim:
+    def bet_reading(self, trial: IntervalTrial, payoff: Payoff = Payoff.FULL) -> Claim:
         hits, trials, chance = trial.hits, trial.trials, trial.chance
         fast = self.fast.bet(hits=hits, trials=trials, chance=chance, payoff=payoff)
         return replace(self, fast=fast)

@@ -16,7 +16,7 @@ from typing import Final
 
 from deployments.guards.domain.betting import e_process, rates
 from deployments.guards.domain.betting.e_process import Payoff
-from deployments.guards.domain.betting.lanes import Claim, Trial
+from deployments.guards.domain.betting.lanes import Claim, IntervalTrial
 from deployments.guards.domain.betting.rates import RateLimit
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
 
@@ -30,7 +30,7 @@ _LEAST_BLOCKS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class PowerTraffic:
     """The expected traffic: `requests` of both sides per second, of which the candidate gets `weight`, 0 to 1."""
 
     requests: float
@@ -39,7 +39,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PowerSetting:
     """The setting of one test. `level` is what it may spend; a block takes `block_seconds`, or one reading."""
 
     limit: RateLimit
@@ -48,7 +48,9 @@ class Setting:
     payoff: Payoff = Payoff.CAPPED
 
 
-def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -> float | None:
+def smallest_regression(
+    traffic: PowerTraffic, setting: PowerSetting, *, seconds: float
+) -> float | None:
     """Return the smallest multiple of stable's rate that is detected within `seconds`. None if not even a hundred
     times is.
     """
@@ -60,7 +62,7 @@ def smallest_regression(traffic: Traffic, setting: Setting, *, seconds: float) -
     return _smallest(is_found)
 
 
-def seconds_to_find(traffic: Traffic, setting: Setting, *, times: float) -> float | None:
+def seconds_to_find(traffic: PowerTraffic, setting: PowerSetting, *, times: float) -> float | None:
     """Return the time in which a candidate that fails `times` as often is detected. None for never."""
     rate = min(1.0, times * traffic.base_rate)
     block = max(setting.block_seconds, SLOT_SECONDS)
@@ -97,7 +99,7 @@ def smallest_slowdown(
     return None
 
 
-def fewest_blocks(sign: Trial, level: float, payoff: Payoff) -> int:
+def fewest_blocks(sign: IntervalTrial, level: float, payoff: Payoff) -> int:
     """Return how many blocks that all look like `sign` bring the slow lane to the level."""
     claim, count = Claim(), 0
     while claim.evidence * level < 1:
@@ -130,7 +132,7 @@ _Alternatives = list[tuple[_Claim, ...]]
 
 
 def _claims_of_slow_lane(
-    traffic: Traffic, limit: RateLimit, rate: float, seconds: float
+    traffic: PowerTraffic, limit: RateLimit, rate: float, seconds: float
 ) -> _Alternatives:
     alternatives: _Alternatives = []
     if limit.max is not None:
@@ -146,7 +148,7 @@ def _claims_of_slow_lane(
     return alternatives
 
 
-def _claims_of_fast_lane(traffic: Traffic, limit: RateLimit, rate: float) -> _Alternatives:
+def _claims_of_fast_lane(traffic: PowerTraffic, limit: RateLimit, rate: float) -> _Alternatives:
     seconds = float(SLOT_SECONDS)
     alternatives: _Alternatives = []
     if limit.max is not None:
@@ -157,12 +159,12 @@ def _claims_of_fast_lane(traffic: Traffic, limit: RateLimit, rate: float) -> _Al
     return alternatives
 
 
-def _alone(traffic: Traffic, rate: float, most: float, seconds: float) -> _Claim:
+def _alone(traffic: PowerTraffic, rate: float, most: float, seconds: float) -> _Claim:
     requests = traffic.requests * traffic.weight * seconds
     return _Claim(requests * rate, requests, most, is_alone=True)
 
 
-def _beside(traffic: Traffic, rate: float, ratio: float, seconds: float) -> _Claim:
+def _beside(traffic: PowerTraffic, rate: float, ratio: float, seconds: float) -> _Claim:
     mine = traffic.requests * traffic.weight * seconds
     base = traffic.requests * (1 - traffic.weight) * seconds
     chance = ratio * mine / (ratio * mine + base) if mine else 0.0
@@ -201,7 +203,7 @@ def _after_payoff(mean: float, variance: float, payoff: Payoff) -> tuple[float, 
         return mean, variance
     deviation = math.sqrt(variance)
     logs = [max(-300.0, min(300.0, mean + deviation * z)) for z in _POINTS]
-    gains = [math.log(payoff.of(math.exp(log_e))) for log_e in logs]
+    gains = [math.log(payoff.compute(math.exp(log_e))) for log_e in logs]
     center = sum(gains) / len(gains)
     return center, sum((gain - center) ** 2 for gain in gains) / len(gains)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from deployments.guards.domain.betting import e_process
 from deployments.guards.domain.betting.e_process import Payoff
-from deployments.guards.domain.betting.lanes import Claim, Claims, Trial
+from deployments.guards.domain.betting.lanes import Claim, Claims, IntervalTrial
 
 FLOOR: Final = 0.005
 FLOOR_RATIO: Final = 2.0
@@ -67,7 +67,7 @@ class RateLimit:
     def gross_floor(self) -> float:
         return max(GROSS_RATE, self.floor or 0.0)
 
-    def allowed(self, stable: float) -> float:
+    def compute_highest(self, stable: float) -> float:
         """Return the highest rate that the relative limit allows beside stable's."""
         floor = min(FLOOR, FLOOR_RATIO * stable) if self.floor is None else self.floor
         return max((self.ratio or 1.0) * stable, floor)
@@ -123,7 +123,7 @@ def _relative_evidence(claims: Claims, name: str, limit: RateLimit) -> float:
     return max(slow, min(ratio.fast.peak, floor.fast.peak)) / 2
 
 
-def _slow_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, Trial]]:
+def _slow_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, IntervalTrial]]:
     trials = []
     if limit.max is not None:
         trials.append((f"{name}.max", _alone(pair, limit.max)))
@@ -136,7 +136,7 @@ def _slow_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, Tri
     return trials
 
 
-def _fast_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, Trial]]:
+def _fast_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, IntervalTrial]]:
     trials = []
     if limit.max is not None:
         trials.append((f"{name}.max", _alone(pair, limit.gross_max)))
@@ -146,14 +146,14 @@ def _fast_trials(name: str, limit: RateLimit, pair: Pair) -> list[tuple[str, Tri
     return trials
 
 
-def _alone(pair: Pair, most: float) -> Trial:
-    return Trial(pair.candidate.events, pair.candidate.requests, most)
+def _alone(pair: Pair, most: float) -> IntervalTrial:
+    return IntervalTrial(pair.candidate.events, pair.candidate.requests, most)
 
 
-def _beside(pair: Pair, ratio: float) -> Trial:
+def _beside(pair: Pair, ratio: float) -> IntervalTrial:
     """Return the trial of the candidate's events among those of both sides. Without any there is no trial."""
     mine, base = pair.candidate, pair.stable
     if not mine.events + base.events:
-        return Trial(0, 0, 0.0)
+        return IntervalTrial(0, 0, 0.0)
     chance = e_process.share_of_failures(ratio=ratio, candidate=mine.requests, stable=base.requests)
-    return Trial(mine.events, mine.events + base.events, chance)
+    return IntervalTrial(mine.events, mine.events + base.events, chance)

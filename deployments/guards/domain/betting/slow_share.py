@@ -19,7 +19,7 @@ from typing import Final
 
 from deployments.guards.domain import histograms
 from deployments.guards.domain.betting import e_process
-from deployments.guards.domain.betting.lanes import Trial
+from deployments.guards.domain.betting.lanes import IntervalTrial
 from deployments.guards.domain.histograms import Counts
 
 KAPPA: Final = 2.0
@@ -95,19 +95,19 @@ def _growth(past: Counts, bound: float, ratio: float, slack_ms: float, share: fl
     return survival(past, at, share=share) / max(least, share_above(past, bound))
 
 
-def trial_beside(stable: Counts, candidate: Counts, bound: float, times: float) -> Trial:
+def trial_beside(stable: Counts, candidate: Counts, bound: float, times: float) -> IntervalTrial:
     """Return the trial of the candidate's slow requests among those of both sides. Without any there is no trial."""
     slow, others = histograms.above(candidate, bound), histograms.above(stable, bound)
     if not slow + others:
-        return Trial(0, 0, 0.0)
+        return IntervalTrial(0, 0, 0.0)
     chance = e_process.share_of_failures(
         ratio=times, candidate=histograms.total(candidate), stable=histograms.total(stable)
     )
-    return Trial(slow, slow + others, chance)
+    return IntervalTrial(slow, slow + others, chance)
 
 
-def trial_alone(candidate: Counts, bound: float, most: float) -> Trial:
-    return Trial(histograms.above(candidate, bound), histograms.total(candidate), most)
+def trial_alone(candidate: Counts, bound: float, most: float) -> IntervalTrial:
+    return IntervalTrial(histograms.above(candidate, bound), histograms.total(candidate), most)
 
 
 def smallest_visible(

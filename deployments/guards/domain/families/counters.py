@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from deployments.guards.domain.betting.rates import Count
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.protocol import Reads
 from portal.core.definitions.figures import format_milliseconds
 
@@ -41,7 +41,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredFigure:
     """A figure without samples, with the messages of its verdicts."""
 
     missing: str
@@ -64,8 +64,8 @@ class CounterKind:
     unit: str
     source: str
     most: float
-    value: Callable[[Sums, Facts], float | None]
-    test: Rate | Mean | Measured
+    value: Callable[[Sums, SideFacts], float | None]
+    test: Rate | Mean | MeasuredFigure
     reads: Reads = Reads.SERVER
     ignore_below: float | None = 0.0
     # Why it has no limit relative to stable, after "not compared:"; empty: it has one.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deployments.guards.domain.betting.rates import Count
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.counters import CounterKind, Rate, two_decimals
 
 
@@ -16,7 +16,7 @@ def _count(sums: Sums) -> Count:
     return Count(sums.requests + sums.aborted, sums.aborted)
 
 
-def _value(sums: Sums, facts: Facts) -> float | None:
+def _value(sums: Sums, facts: SideFacts) -> float | None:
     counted = _count(sums)
     if facts.aborts_counted is None or not counted.requests:
         return None

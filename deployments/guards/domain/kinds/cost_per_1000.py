@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.counters import CounterKind, Mean
 
 _MS_IN_AN_HOUR: Final = 3_600_000
 
 
-def _value(sums: Sums, facts: Facts) -> float | None:
+def _value(sums: Sums, facts: SideFacts) -> float | None:
     busy_ms, price = sums.busy_ms_of_one, facts.usd_per_gpu_hour
     return None if busy_ms is None or price is None else busy_ms * 1000 / _MS_IN_AN_HOUR * price
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.guards.domain.counters import Facts, Sums
-from deployments.guards.domain.families.counters import CounterKind, Measured
+from deployments.guards.domain.counters import SideFacts, Sums
+from deployments.guards.domain.families.counters import CounterKind, MeasuredFigure
 
 
-def _value(_: Sums, facts: Facts) -> float | None:
+def _value(_: Sums, facts: SideFacts) -> float | None:
     return facts.gpu_memory_gib
 
 
@@ -22,7 +22,7 @@ KIND: Final = CounterKind(
     is_measured_on_neuron=False,
     fact="gpu_memory_gib",
     value=_value,
-    test=Measured(
+    test=MeasuredFigure(
         missing="the GPU memory of the candidate is not measured",
         above="it used more GPU memory than the limit",
         within="it never used more than the limit",

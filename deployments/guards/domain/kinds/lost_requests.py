@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.counters import CounterKind, Rate, two_decimals
 from deployments.guards.domain.families.protocol import Reads
 
 
-def _value(sums: Sums, _: Facts) -> float | None:
+def _value(sums: Sums, _: SideFacts) -> float | None:
     return sums.error_ratio
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.counters import NOT_KNOWN, CounterKind, Mean
 
 
-def _value(sums: Sums, _: Facts) -> float | None:
+def _value(sums: Sums, _: SideFacts) -> float | None:
     """Return the busy GPU milliseconds of one inference."""
     return sums.busy_ms_of_one
 

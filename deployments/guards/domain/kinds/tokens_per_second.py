@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from deployments.guards.domain.counters import Facts, Sums
+from deployments.guards.domain.counters import SideFacts, Sums
 from deployments.guards.domain.families.counters import NOT_KNOWN, CounterKind, Mean
 
 
-def _value(sums: Sums, _: Facts) -> float | None:
+def _value(sums: Sums, _: SideFacts) -> float | None:
     """Return the milliseconds of a token."""
     tokens = sums.first_tokens + sums.later_tokens
     return sums.token_us / tokens / 1000 if tokens else None

@@ -24,7 +24,7 @@ _LATEST_MILLISECONDS: Final = 10**14
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredModel:
+class MlflowModel:
     """A registered model in a list. `newest` is the number of its newest version; empty if it has none."""
 
     name: str
@@ -34,7 +34,7 @@ class RegisteredModel:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelVersion:
+class MlflowVersion:
     name: str
     number: str
     run_id: str
@@ -76,9 +76,9 @@ class Page(Generic[Row]):
     next_token: str = ""
 
 
-def registered_models(answer: Any) -> Page[RegisteredModel]:
+def registered_models(answer: Any) -> Page[MlflowModel]:
     rows = tuple(
-        RegisteredModel(
+        MlflowModel(
             name=_text(row, "name"),
             description=_text(row, "description"),
             newest=_newest(row),
@@ -99,7 +99,7 @@ def aliases_of(answer: Any) -> dict[str, list[str]]:
 
 def model_versions(
     answer: Any, *, aliases: Mapping[str, Sequence[str]] | None = None
-) -> Page[ModelVersion]:
+) -> Page[MlflowVersion]:
     versions = (_version(row) for row in _objects(answer, "model_versions"))
     rows = tuple(
         replace(version, aliases=tuple((aliases or {}).get(version.number, version.aliases)))
@@ -108,7 +108,7 @@ def model_versions(
     return Page(rows, _text(_mapping(answer), "next_page_token"))
 
 
-def model_version(answer: Any) -> ModelVersion:
+def model_version(answer: Any) -> MlflowVersion:
     return _version(_mapping(_mapping(answer).get("model_version")))
 
 
@@ -150,14 +150,14 @@ def artifact_entries(answer: Any) -> list[ArtifactEntry]:
     return entries
 
 
-def _version(row: Mapping[str, Any]) -> ModelVersion:
+def _version(row: Mapping[str, Any]) -> MlflowVersion:
     number = row.get("version")
     number = str(number) if isinstance(number, int) else number
     if not isinstance(number, str) or not _NUMBER.fullmatch(number):
         raise SourceRefused("MLflow did not answer with a version of a registered model.")
     aliases = row.get("aliases")
     aliases = aliases if isinstance(aliases, list) else []
-    return ModelVersion(
+    return MlflowVersion(
         name=_text(row, "name"),
         number=number,
         run_id=_text(row, "run_id"),

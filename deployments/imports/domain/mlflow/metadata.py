@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from deployments.imports.domain.mlflow import servers
-from deployments.imports.domain.mlflow.answers import ModelVersion, Run
+from deployments.imports.domain.mlflow.answers import MlflowVersion, Run
 from deployments.imports.domain.mlflow.model_folder import ModelFile, Selection
 from deployments.registry.domain.metadata import version_metadata
 
@@ -22,7 +22,7 @@ LABEL: Final = "mlflow"
 
 
 def metadata_of(
-    version: ModelVersion, run: Run | None, selection: Selection, *, address: str
+    version: MlflowVersion, run: Run | None, selection: Selection, *, address: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the metadata, and the names of the metrics, parameters and tags that have no place in it."""
     page = servers.version_page(address, name=version.name, number=version.number)
@@ -51,7 +51,7 @@ def metadata_of(
 
 
 def facts_of(
-    version: ModelVersion, run: Run | None, model: ModelFile, selection: Selection
+    version: MlflowVersion, run: Run | None, model: ModelFile, selection: Selection
 ) -> dict[str, Any]:
     """Return the facts that metadata has no room for, and the files that were not imported. Texts
     are cut at 500 characters, lists at 500 entries.
@@ -70,7 +70,7 @@ def facts_of(
     }
 
 
-def _labels(version: ModelVersion, run: Run | None) -> dict[str, str]:
+def _labels(version: MlflowVersion, run: Run | None) -> dict[str, str]:
     """Return the labels, tags first: people set them for others to read."""
     tags = {**(_own(run.tags) if run else {}), **_own(version.tags)}
     parameters = run.parameters if run else {}

@@ -25,7 +25,7 @@ _ANNOTATION: Final = "slipway.dev/caller-keys"
 UNWRITTEN: Final = "unwritten"
 
 
-def annotated(route: Manifest, keys: str) -> Manifest:
+def annotate_route(route: Manifest, keys: str) -> Manifest:
     """Return the route as it is written; `keys` is empty where it is open."""
     if not keys:
         return route
@@ -39,7 +39,7 @@ def keys_in(route: Mapping[str, Any] | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GatewayRefusal:
     """The reason that the gateway reports for not following a policy."""
 
     kind: str
@@ -50,13 +50,13 @@ class Refusal:
     is_shared: bool = False
 
 
-def missing(kind: str) -> Refusal:
+def missing(kind: str) -> GatewayRefusal:
     """Return the refusal for a policy of the team's address that the cluster does not have."""
     message = "The cluster does not have it. The portal's role may lack permission to create it."
-    return Refusal(kind, message, is_conflict=False, is_shared=True)
+    return GatewayRefusal(kind, message, is_conflict=False, is_shared=True)
 
 
-def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> Refusal | None:
+def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> GatewayRefusal | None:
     """Return the refusal that the gateway reports for a policy. None where it follows the policy, or has not
     reported.
     """
@@ -70,7 +70,9 @@ def refusal_of(policy: Mapping[str, Any], *, is_shared: bool = False) -> Refusal
             reason = condition.get("reason", "")
             message = condition.get("message") or reason
             is_conflict = reason == "Conflicted"
-            return Refusal(policy["kind"], message, is_conflict=is_conflict, is_shared=is_shared)
+            return GatewayRefusal(
+                policy["kind"], message, is_conflict=is_conflict, is_shared=is_shared
+            )
     return None
 
 

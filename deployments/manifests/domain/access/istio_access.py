@@ -24,7 +24,7 @@ _GRPC_PATHS: Final = "/" + route_paths.GRPC_METHODS[0].split("/")[1] + "/*"
 
 
 @dataclass(frozen=True, slots=True)
-class Issuer:
+class TokenSigner:
     """The issuer of tokens that a gateway accepts: `name` is their `iss`, `jwks` the public keys as JSON."""
 
     name: str
@@ -37,7 +37,7 @@ def jwks_of(public_jwks: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps({"keys": ordered}, sort_keys=True, separators=(",", ":"))
 
 
-def tokens(context: ManifestContext, issuers: Sequence[Issuer]) -> Manifest:
+def tokens(context: ManifestContext, issuers: Sequence[TokenSigner]) -> Manifest:
     """Return the policy by which the Gateway verifies tokens. It has the public keys inline and needs no way to
     the portal.
 

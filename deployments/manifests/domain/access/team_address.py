@@ -15,7 +15,7 @@ from typing import Any, Final
 from deployments.access.domain.headers import HEADERS
 from deployments.manifests.domain import http_route, route_paths
 from deployments.manifests.domain.access import caller_keys, team_script
-from deployments.manifests.domain.access.team_script import Member
+from deployments.manifests.domain.access.team_script import RoutedDeployment
 from deployments.manifests.domain.metadata import MANAGED_BY, Manifest, ManifestContext, metadata
 
 # Shared by deployments: none of them has a dot in its name.
@@ -47,7 +47,7 @@ def secret(context: ManifestContext, keys: Mapping[str, str]) -> Manifest:
     }
 
 
-def manifests(context: ManifestContext, members: Sequence[Member]) -> list[Manifest]:
+def manifests(context: ManifestContext, members: Sequence[RoutedDeployment]) -> list[Manifest]:
     """Return the policies, then the route: a route without them would be open. `members` have their Secrets, at
     least one.
     """
@@ -59,7 +59,7 @@ def manifests(context: ManifestContext, members: Sequence[Member]) -> list[Manif
     ]
 
 
-def _keys(members: Sequence[Member]) -> dict[str, Any]:
+def _keys(members: Sequence[RoutedDeployment]) -> dict[str, Any]:
     return {
         "credentialRefs": [{"name": secret_name(member.deployment)} for member in members],
         "extractFrom": [{"headers": list(HEADERS)}],
@@ -68,7 +68,7 @@ def _keys(members: Sequence[Member]) -> dict[str, Any]:
     }
 
 
-def _lua(context: ManifestContext, members: Sequence[Member]) -> dict[str, str]:
+def _lua(context: ManifestContext, members: Sequence[RoutedDeployment]) -> dict[str, str]:
     return {"type": "Inline", "inline": team_script.script(context.namespace, members)}
 
 

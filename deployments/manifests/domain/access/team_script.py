@@ -135,14 +135,14 @@ end
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RoutedDeployment:
     """A deployment that serves at the team's address, and what requests name it by."""
 
     deployment: str
     models: tuple[str, ...]
 
 
-def script(namespace: str, members: Sequence[Member]) -> str:
+def script(namespace: str, members: Sequence[RoutedDeployment]) -> str:
     """Return the script. It is the same text for the same members, whoever has which key, and new when one
     joins or leaves.
     """

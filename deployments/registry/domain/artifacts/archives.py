@@ -21,7 +21,7 @@ from deployments.registry.domain.artifacts.reading import (
     PipedArtifact,
     open_file,
 )
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 _GZIP: Final = b"\x1f\x8b"
@@ -98,7 +98,7 @@ def unpack(argument: dict[str, Any], artifact: PipedArtifact) -> dict[str, Any]:
                 artifact.write(chunk)
     except _BROKEN as error:
         raise NotServable(
-            f"The archive is damaged ({quoted(str(error))}). Pack the files again."
+            f"The archive is damaged ({quote(str(error))}). Pack the files again."
         ) from error
     _require_listing(paths)
     artifact.end_files()
@@ -142,7 +142,7 @@ def _zip_members(artifact: Artifact, path: str) -> Iterator[tuple[str, IO[bytes]
 def _require_plain(info: zipfile.ZipInfo) -> None:
     mode = info.external_attr >> 16
     if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_IFMT(mode) == 0):
-        raise NotServable(f"{quoted(info.filename)} is a link. Pack the file that it points to.")
+        raise NotServable(f"{quote(info.filename)} is a link. Pack the file that it points to.")
     if info.flag_bits & _IS_ENCRYPTED:
         raise NotServable("The archive is encrypted. Pack it without a password.")
 
@@ -159,7 +159,7 @@ def _tar_members(
                 continue
             if not info.isreg():
                 raise NotServable(
-                    f"{quoted(info.name)} is a link or a device. Pack the file that it points to."
+                    f"{quote(info.name)} is a link or a device. Pack the file that it points to."
                 )
             body = archive.extractfile(info)
             if body is not None:

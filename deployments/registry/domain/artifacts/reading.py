@@ -89,7 +89,7 @@ class PipedArtifact:
         return body
 
 
-def framed(body: bytes) -> bytes:
+def frame_answer(body: bytes) -> bytes:
     """Return an answer as PipedArtifact reads it."""
     return len(body).to_bytes(_LENGTH_BYTES, "big") + body
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 _BEST: Final = "best_iteration"
 # Releases before 2.0 wrote it too: trees of a class, which are the rounds times num_parallel_tree.
@@ -82,7 +82,7 @@ def _find_best_round(
     if not 0 < best <= stored:
         name = _BEST if _BEST in attributes else _BEST_LIMIT
         raise NotServable(
-            f"The attribute {name} is {quoted(attributes[name])}, and the file holds {stored:,} rounds, so XGBoost's own "
+            f"The attribute {name} is {quote(attributes[name])}, and the file holds {stored:,} rounds, so XGBoost's own "
             f"predict fails. Set it to a round of the file, or remove it: {_CLEAR}."
         )
     return best
@@ -93,5 +93,5 @@ def _read_number(attributes: Mapping[str, str], name: str) -> int:
         return int(attributes[name])
     except ValueError:
         raise NotServable(
-            f"The attribute {name} is {quoted(attributes[name])}, not a number. Remove it: {_CLEAR}."
+            f"The attribute {name} is {quote(attributes[name])}, not a number. Remove it: {_CLEAR}."
         ) from None

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from deployments.registry.domain.not_servable import NotServable, printable, quoted
+from deployments.registry.domain.not_servable import NotServable, printable, quote
 
 _CATEGORICAL: Final = 1
 _MISSING_SHIFT, _MISSING_MASK = 2, 3
@@ -73,7 +73,7 @@ def describe_rounding(path: str) -> str:
     if not rounded:
         return ""
     shown = ", ".join(
-        quoted(names[feature]) if feature < len(names) else f"number {feature}"
+        quote(names[feature]) if feature < len(names) else f"number {feature}"
         for feature in rounded[:_SHOWN]
     )
     more = f" and {len(rounded) - _SHOWN:,} more" if len(rounded) > _SHOWN else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.formats.format import Context, Inspection
-from deployments.registry.domain.not_servable import NeedsDeclaration, quoted
+from deployments.registry.domain.not_servable import NeedsDeclaration, quote
 from deployments.registry.domain.signatures import ANY, Backend, Signature
 from deployments.sizing.domain.onnx import VramEstimate, estimate_vram
 
@@ -32,7 +32,7 @@ def inspection(
     fixed = [tensor.name for tensor in tensors if tensor.dims[0] != ANY]
     if batch and fixed:
         raise NeedsDeclaration(
-            f"Batching is declared, but the first dimension of {quoted(fixed[0])} is not -1. Declare it, or "
+            f"Batching is declared, but the first dimension of {quote(fixed[0])} is not -1. Declare it, or "
             "declare that the model takes no batches."
         )
     batching = (

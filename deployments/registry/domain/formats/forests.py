@@ -20,10 +20,10 @@ from deployments.registry.domain.forests import comparison
 from deployments.registry.domain.forests import facts as forest_facts
 from deployments.registry.domain.forests.facts import ForestFacts
 from deployments.registry.domain.formats.format import (
+    ArtifactReading,
     Context,
     Format,
     Inspection,
-    Reading,
     single_file,
 )
 from deployments.registry.domain.not_servable import NotServable
@@ -127,7 +127,7 @@ def _forest(
         detect=single_file(lambda head, _: matches(head)),
         endings=endings,
         is_read_locally=True,
-        reading=Reading(_TASK, partial(_conclude, key)),
+        reading=ArtifactReading(_TASK, partial(_conclude, key)),
     )
 
 

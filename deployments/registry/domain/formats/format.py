@@ -52,7 +52,7 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ArtifactReading:
     """The way in which the sandbox reads an artifact, and what follows from it.
 
     `task` is "module:function", from {"main", "format", "model"} (and "path", the main file on disk,
@@ -91,7 +91,7 @@ class Format:
     is_about_one_file: bool = False
     is_read_locally: bool = False
     local_path: Callable[[str, str], str] = lambda path, main: path
-    reading: Reading | None = None
+    reading: ArtifactReading | None = None
     # Reading runs nothing of the file, so whether an engine serves it is known before anybody decides on a release.
     is_read_before_release: bool = False
     engines: tuple[str, ...] = ONNX_ENGINES

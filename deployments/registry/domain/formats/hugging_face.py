@@ -13,10 +13,10 @@ from typing import Any, Final
 from deployments.registry.domain.artifacts import files
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats.format import (
+    ArtifactReading,
     Context,
     Format,
     Inspection,
-    Reading,
 )
 from deployments.registry.domain.hugging_face import facts as model_facts
 from deployments.registry.domain.hugging_face.facts import LanguageModelFacts
@@ -50,13 +50,13 @@ def _detect(artifact: Artifact) -> str | None:
 
 def _conclude(data: Mapping[str, Any], context: Context) -> Inspection:
     model = model_facts.from_json(data)
-    size = declared_size.from_facts(model.stored())
+    size = declared_size.from_facts(model.to_stored())
     estimate = language_models.estimate_vram(size)
     signature = Signature(
         inputs=(),
         outputs=(),
         facts={
-            model_facts.KEY: model.stored(),
+            model_facts.KEY: model.to_stored(),
             PARAMETER_COUNT: model.parameters,
             "largest_inputs": language_models.DEFAULT_LOAD,
         },
@@ -84,7 +84,7 @@ def _describe(model: LanguageModelFacts) -> dict[str, str]:
             "start with it. Convert the folder to a type of Transformers, where there is one."
         )
     chat = "with" if model.has_chat_template else "without"
-    need = language_models.describe_need(declared_size.from_facts(model.stored()))
+    need = language_models.describe_need(declared_size.from_facts(model.to_stored()))
     return {
         "Inputs and outputs": f"text in, text out ({chat} a chat template), {limit}",
         "Runtime": f"{model.architecture}, {model.parameters:,} parameters in {model.tensors:,} tensors, "
@@ -109,5 +109,5 @@ HUGGING_FACE: Final = Format(
     name="Hugging Face (safetensors)",
     detect=_detect,
     engines=OPENAI_ENGINES,
-    reading=Reading(_TASK, _conclude),
+    reading=ArtifactReading(_TASK, _conclude),
 )

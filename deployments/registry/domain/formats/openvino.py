@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from deployments.registry.domain import object_keys
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.formats.format import Context, Format, Inspection, Reading, head_of
+from deployments.registry.domain.formats.format import (
+    ArtifactReading,
+    Context,
+    Format,
+    Inspection,
+    head_of,
+)
 from deployments.registry.domain.signatures import Backend, Signature, Tensor, parameter_facts
 from deployments.sizing.domain.onnx import MIB, VramEstimate
 
@@ -79,5 +85,5 @@ OPENVINO: Final = Format(
     key="openvino",
     name="OpenVINO",
     detect=_detect,
-    reading=Reading(_TASK, _conclude),
+    reading=ArtifactReading(_TASK, _conclude),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from deployments.registry.domain.artifacts import zip_names
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats import forests
-from deployments.registry.domain.formats.format import Format, Reading, single_file, zip_of
+from deployments.registry.domain.formats.format import ArtifactReading, Format, single_file, zip_of
 from deployments.registry.domain.formats.onnx import may_be_onnx
 
 _PROTO: Final = 0x80
@@ -36,7 +36,7 @@ PICKLE: Final = Format(
     name="pickle",
     listed_as="forest of scikit-learn (joblib or pickle, after a release)",
     # After its release: forests of scikit-learn, whatever else it holds is refused.
-    reading=Reading(
+    reading=ArtifactReading(
         "deployments.registry.domain.forests.scikit_learn:read", forests.conclude_converted
     ),
     detect=single_file(_is_pickle),

@@ -13,7 +13,13 @@ from deployments.registry.domain import object_keys
 from deployments.registry.domain.artifacts import files
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats import openvino
-from deployments.registry.domain.formats.format import Context, Format, Inspection, Reading, head_of
+from deployments.registry.domain.formats.format import (
+    ArtifactReading,
+    Context,
+    Format,
+    Inspection,
+    head_of,
+)
 from deployments.registry.domain.signatures import Backend, Signature, parameter_facts
 
 GRAPH: Final = "saved_model.pb"
@@ -63,5 +69,5 @@ SAVED_MODEL: Final = Format(
     key="saved_model",
     name="TensorFlow SavedModel",
     detect=_detect,
-    reading=Reading(_TASK, _conclude),
+    reading=ArtifactReading(_TASK, _conclude),
 )

@@ -13,10 +13,10 @@ from typing import Any, Final
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats import declared_models
 from deployments.registry.domain.formats.format import (
+    ArtifactReading,
     Context,
     Format,
     Inspection,
-    Reading,
     single_file,
 )
 from deployments.registry.domain.not_servable import NeedsDeclaration, NotServable
@@ -87,7 +87,7 @@ TENSORRT: Final = Format(
     detect=single_file(lambda head, _: head.startswith(_TAG)),
     endings=(".plan", ".engine", ".trt"),
     is_declared=True,
-    reading=Reading(_TASK, _conclude),
+    reading=ArtifactReading(_TASK, _conclude),
 )
 WITH_METADATA: Final = Format(
     key="tensorrt_metadata",

@@ -13,12 +13,18 @@ from typing import Any, Final
 
 from deployments.registry.domain.artifacts import zip_names
 from deployments.registry.domain.formats import declared_models
-from deployments.registry.domain.formats.format import Context, Format, Inspection, Reading, zip_of
+from deployments.registry.domain.formats.format import (
+    ArtifactReading,
+    Context,
+    Format,
+    Inspection,
+    zip_of,
+)
 from deployments.registry.domain.not_servable import (
     NeedsDeclaration,
     NotServable,
     printable,
-    quoted,
+    quote,
 )
 from deployments.registry.domain.signatures import Backend, Tensor, parameter_facts
 
@@ -36,7 +42,7 @@ def _conclude(facts: Mapping[str, Any], context: Context) -> Inspection:
     others = [row for row in arguments if row["type"] != "Tensor"]
     if others:
         raise NotServable(
-            f"The argument {quoted(others[0]['name'])} of forward is {quoted(others[0]['type'])}; this portal "
+            f"The argument {quote(others[0]['name'])} of forward is {quote(others[0]['type'])}; this portal "
             "serves tensors only. Wrap the model in one whose forward takes tensors."
         )
     called = f"forward({', '.join(map(printable, names))})"
@@ -49,7 +55,7 @@ def _conclude(facts: Mapping[str, Any], context: Context) -> Inspection:
     wrong = [t for t in (*context.inputs, *context.outputs) if t.dtype not in _DTYPES]
     if wrong:
         raise NeedsDeclaration(
-            f"Triton's PyTorch backend has no {wrong[0].dtype} ({quoted(wrong[0].name)}). Use one of "
+            f"Triton's PyTorch backend has no {wrong[0].dtype} ({quote(wrong[0].name)}). Use one of "
             f"{', '.join(sorted(_DTYPES))}."
         )
     return declared_models.inspection(
@@ -87,5 +93,5 @@ TORCHSCRIPT: Final = Format(
     detect=zip_of(zip_names.TORCH_SCRIPT),
     endings=(".pt",),
     is_declared=True,
-    reading=Reading(_TASK, _conclude),
+    reading=ArtifactReading(_TASK, _conclude),
 )

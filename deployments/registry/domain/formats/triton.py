@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from deployments.registry.domain import object_keys, signatures
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.formats.format import Context, Format, Inspection, Reading
+from deployments.registry.domain.formats.format import ArtifactReading, Context, Format, Inspection
 from deployments.registry.domain.signatures import ENSEMBLE, FURTHER_MODELS, Signature
 from deployments.registry.domain.triton_repository import layout
 from deployments.sizing.domain.onnx import MIB, VramEstimate
@@ -111,7 +111,7 @@ def _repository(key: str, name: str, *, has_code: bool) -> Format:
         name=name,
         detect=lambda artifact: _detect(artifact, has_code=has_code),
         has_code=has_code,
-        reading=Reading(_TASK, _conclude),
+        reading=ArtifactReading(_TASK, _conclude),
     )
 
 

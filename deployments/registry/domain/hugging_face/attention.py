@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from deployments.registry.domain.hugging_face import known_models
 from deployments.registry.domain.hugging_face.text_config import TextConfig
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 _KV_HEADS: Final = (
     "n_head_kv",
@@ -81,7 +81,7 @@ def read_number(text: TextConfig, names: Iterable[str], path: str) -> int:
             value = max(value)
         if type(value) is int and 0 <= value < _MAX_VALUE:
             return value
-        raise NotServable(f"{path}: {name} is {quoted(str(value))}, not a positive number.")
+        raise NotServable(f"{path}: {name} is {quote(str(value))}, not a positive number.")
     return 0
 
 

@@ -17,7 +17,7 @@ from deployments.registry.domain.hugging_face import (
 from deployments.registry.domain.hugging_face.attention import AttentionShape
 from deployments.registry.domain.hugging_face.quantization import Quantization
 from deployments.registry.domain.hugging_face.text_config import TextConfig
-from deployments.registry.domain.not_servable import NotServable, printable, quoted
+from deployments.registry.domain.not_servable import NotServable, printable, quote
 
 MAX_BYTES: Final = 4 * 2**20
 _CONTEXTS: Final = (
@@ -115,11 +115,11 @@ def _architecture(data: Mapping[str, Any], path: str) -> str:
     )
     if known_models.is_of_other_task(names[0]):
         raise NotServable(
-            f"{quoted(names[0])} does not generate text, so vLLM and SGLang are not for it. {export}"
+            f"{quote(names[0])} does not generate text, so vLLM and SGLang are not for it. {export}"
         )
     releases = known_models.sources()
     raise NotServable(
-        f"No engine serves {quoted(names[0])}: it is not in the registries of vLLM {releases['vllm']} and "
+        f"No engine serves {quote(names[0])}: it is not in the registries of vLLM {releases['vllm']} and "
         f"SGLang {releases['sglang']}, and TensorRT-LLM does not list it. {export}"
     )
 

@@ -60,7 +60,7 @@ class LanguageModelFacts:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the facts to store, without the lists of files, which the version has as rows."""
         facts = asdict(self)
         return {name: facts[name] for name in facts if name not in ("served", "unused")}

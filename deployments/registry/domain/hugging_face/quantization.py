@@ -44,7 +44,7 @@ _MAX_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class QuantizedGroup:
     """A group of weights with the same number of bits; `size` share a scale, 0 if not stated. Floating-point
     formats are `is_float`.
     """
@@ -59,7 +59,7 @@ class Quantization:
     """The quantization of the weights. `method` is empty without one."""
 
     method: str = ""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[QuantizedGroup, ...] = ()
 
     @property
     def integer_bits(self) -> int:
@@ -95,30 +95,30 @@ def count_parameters(tensors: Tensors, quantization: Quantization) -> int:
     )
 
 
-def _groups(stated: Mapping[str, Any], algorithm: str) -> Iterator[Group]:
+def _groups(stated: Mapping[str, Any], algorithm: str) -> Iterator[QuantizedGroup]:
     if "fp4" in algorithm:
-        yield Group(4, is_float=True)
+        yield QuantizedGroup(4, is_float=True)
     if stated.get("load_in_4bit") is True:
         # bitsandbytes: normal or floating-point numbers.
-        yield Group(4, is_float=True)
+        yield QuantizedGroup(4, is_float=True)
     yield from _compressed_groups(stated.get("config_groups"))
     for place in (stated, _part(stated, "quant_config", "weight_quant_params")):
         for name in _BITS_NAMES:
             if bits := _bits(place.get(name)):
-                yield Group(bits)
+                yield QuantizedGroup(bits)
     dtype = _text(_part(stated, "global_quant_config", "weight").get("dtype"))
     if dtype.endswith("int4"):
-        yield Group(4)
+        yield QuantizedGroup(4)
 
 
-def _compressed_groups(groups: Any) -> Iterator[Group]:
+def _compressed_groups(groups: Any) -> Iterator[QuantizedGroup]:
     """Yield groups of compressed-tensors."""
     for group in groups.values() if isinstance(groups, dict) else ():
         weights = _part(group, "weights")
         if bits := _bits(weights.get("num_bits")):
             size = weights.get("group_size")
             is_float = _text(weights.get("type")) == "float"
-            yield Group(bits, size if type(size) is int and size > 0 else 0, is_float)
+            yield QuantizedGroup(bits, size if type(size) is int and size > 0 else 0, is_float)
 
 
 def _part(stated: Any, *names: str) -> Mapping[str, Any]:
@@ -155,7 +155,7 @@ def _bits_in_bytes(
 
 
 def _bits_of(
-    name: str, tensor: StoredTensor, width: int, tensors: Tensors, groups: Iterable[Group]
+    name: str, tensor: StoredTensor, width: int, tensors: Tensors, groups: Iterable[QuantizedGroup]
 ) -> int:
     """Return the bits of one packed number. 0 if the tensor is not packed.
 

@@ -12,8 +12,8 @@ from deployments.registry.domain.hugging_face import quantization, safetensors, 
 from deployments.registry.domain.hugging_face.config import ModelConfig
 from deployments.registry.domain.hugging_face.facts import LanguageModelFacts, precision_of
 from deployments.registry.domain.hugging_face.safetensors import Tensors
-from deployments.registry.domain.hugging_face.weights import Weights
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.hugging_face.weights import WeightFiles
+from deployments.registry.domain.not_servable import NotServable, quote
 
 # A server reads one of them.
 _TOKENIZERS: Final = (
@@ -49,8 +49,8 @@ def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
     missing = sorted(name for name in chosen.placed if name not in tensors.rows)
     if missing:
         raise NotServable(
-            f"{chosen.index} and the files differ: the index has {quoted(missing[0])} in "
-            f"{quoted(chosen.placed[missing[0]])}, and no file has it. Save the model again with "
+            f"{chosen.index} and the files differ: the index has {quote(missing[0])} in "
+            f"{quote(chosen.placed[missing[0]])}, and no file has it. Save the model again with "
             "save_pretrained."
         )
     if not tensors.rows:
@@ -58,7 +58,7 @@ def read(argument: dict[str, Any], artifact: Artifact) -> dict[str, Any]:
     return _facts(config, tensors, artifact, names, chosen).to_json()
 
 
-def _refuse_pointers(artifact: Artifact, names: dict[str, str], chosen: Weights) -> None:
+def _refuse_pointers(artifact: Artifact, names: dict[str, str], chosen: WeightFiles) -> None:
     for name, path in names.items():
         if _is_served(name, chosen) and lfs_pointers.is_pointer(artifact, path):
             raise NotServable(f"{path} is {lfs_pointers.NAME}. {lfs_pointers.ADVICE}")
@@ -69,7 +69,7 @@ def _facts(
     tensors: Tensors,
     artifact: Artifact,
     names: dict[str, str],
-    chosen: Weights,
+    chosen: WeightFiles,
 ) -> LanguageModelFacts:
     served = [name for name in names if _is_served(name, chosen)]
     sizes = tensors.bytes_by_dtype()
@@ -99,7 +99,7 @@ def _facts(
     )
 
 
-def _is_served(name: str, chosen: Weights) -> bool:
+def _is_served(name: str, chosen: WeightFiles) -> bool:
     """Return whether the file is data that is served beside config.json. Code and pickles are not copied, so no
     server can load them.
     """

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 # Upstream takes 100 MB; the headers of the largest models have a few hundred kilobytes a file.
 MAX_HEADER_BYTES: Final = 16 * 10**6
@@ -93,7 +93,7 @@ class Tensors:
             file = self.placed.get(name)
             if other.file == tensor.file or file not in (other.file, tensor.file):
                 raise NotServable(
-                    f"The tensor {quoted(name)} is in {other.file} and in {tensor.file}. {_ADVICE}"
+                    f"The tensor {quote(name)} is in {other.file} and in {tensor.file}. {_ADVICE}"
                 )
             if file == other.file:
                 return
@@ -142,23 +142,23 @@ def _span(path: str, name: str, row: Any) -> tuple[int, int]:
     match row:
         case {"dtype": str(), "shape": list(), "data_offsets": [int(start), int(end)]}:
             return start, end
-    raise _damaged(path, f"the entry of {quoted(name)} is incomplete")
+    raise _damaged(path, f"the entry of {quote(name)} is incomplete")
 
 
 def _add(tensors: Tensors, path: str, name: str, row: Mapping[str, Any], end: int) -> int:
     """Return the end of the tensor's bytes, which begin where those before it end."""
     dtype, (start, stop) = row["dtype"], row["data_offsets"]
     if dtype not in BITS:
-        raise _damaged(path, f"{quoted(name)} has the unknown dtype {quoted(dtype)}")
+        raise _damaged(path, f"{quote(name)} has the unknown dtype {quote(dtype)}")
     elements = 1
     for size in row["shape"]:
         if type(size) is not int or not 0 <= size < 2**63:
-            raise _damaged(path, f"{quoted(name)} has a shape that is not one")
+            raise _damaged(path, f"{quote(name)} has a shape that is not one")
         elements *= size
         if elements >= 2**63:
-            raise _damaged(path, f"{quoted(name)} is larger than any file")
+            raise _damaged(path, f"{quote(name)} is larger than any file")
     if start != end or stop < start or (stop - start) * 8 != elements * BITS[dtype]:
-        raise _damaged(path, f"the offsets of {quoted(name)} do not match its shape")
+        raise _damaged(path, f"the offsets of {quote(name)} do not match its shape")
     tensors.add(name, StoredTensor(path, dtype, tuple(row["shape"]), elements, stop - start))
     return int(stop)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 ENDING: Final = ".safetensors"
 INDEX: Final = "model.safetensors.index.json"
@@ -27,7 +27,7 @@ _MAX_FILES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightFiles:
     """The files of weights in a folder. `files` are names in the folder. `placed` has the file of each tensor
     that an index names.
     """
@@ -37,7 +37,7 @@ class Weights:
     index: str = ""
 
 
-def choose(artifact: Artifact, paths: Mapping[str, str]) -> Weights:
+def choose(artifact: Artifact, paths: Mapping[str, str]) -> WeightFiles:
     """Choose the files of weights. `paths` are those of the folder's files by name. Raises NotServable."""
     names = sorted(name for name in paths if name.endswith(ENDING) and "/" not in name)
     index = INDEX
@@ -49,12 +49,12 @@ def choose(artifact: Artifact, paths: Mapping[str, str]) -> Weights:
         missing = [file for file in chosen if file not in names]
         if missing:
             raise NotServable(
-                f"{index} names {quoted(missing[0])}, which is not in the folder. Upload all files of "
+                f"{index} names {quote(missing[0])}, which is not in the folder. Upload all files of "
                 "weights, or remove an index that belongs to other files."
             )
-        weights = Weights(tuple(chosen), placed, index)
+        weights = WeightFiles(tuple(chosen), placed, index)
     else:
-        weights = Weights(tuple(_without_index(names)))
+        weights = WeightFiles(tuple(_without_index(names)))
     if len(weights.files) > _MAX_FILES:
         raise NotServable(f"{len(weights.files):,} files of weights are more than {_MAX_FILES:,}.")
     return weights
@@ -79,7 +79,7 @@ def _require_all_shards(names: Iterable[str]) -> None:
             name = f"{start}-{number:0{digits}}-of-{match[3]}{ENDING}"
             if name not in known:
                 raise NotServable(
-                    f"{quoted(match[0])} is one of {count:,} files of weights, and {quoted(name)} is not in "
+                    f"{quote(match[0])} is one of {count:,} files of weights, and {quote(name)} is not in "
                     "the folder. Upload all of them."
                 )
         return

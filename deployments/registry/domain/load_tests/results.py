@@ -75,7 +75,7 @@ def from_json(data: Mapping[str, Any]) -> LoadTest:
     return LoadTest(**{**data, "outcome": LoadOutcome(data["outcome"]), "outputs": outputs})
 
 
-def of_signature(signature: Mapping[str, Any]) -> LoadTest | None:
+def read_load_test(signature: Mapping[str, Any]) -> LoadTest | None:
     """Read the load test from the column `signature`. None for a version that was not loaded."""
     return from_json(signature[KEY]) if signature.get(KEY) else None
 

@@ -29,7 +29,7 @@ _FILLERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class MetricCondition:
     """A condition on a metric. `operator` is >, >=, <, <= or =; the name is in lower case."""
 
     metric: str
@@ -38,7 +38,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class VersionReference:
     """A version by its number; an empty name is any."""
 
     number: int
@@ -49,8 +49,8 @@ class Reference:
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     words: tuple[str, ...] = ()
-    references: tuple[Reference, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    references: tuple[VersionReference, ...] = ()
+    conditions: tuple[MetricCondition, ...] = ()
     # Key and value.
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -76,7 +76,7 @@ def parse(text: str) -> SearchQuery:
     return SearchQuery(tuple(kept), tuple(references), tuple(conditions), tuple(labels))
 
 
-def parse_condition(text: str) -> Condition | None:
+def parse_condition(text: str) -> MetricCondition | None:
     """Parse a condition, for example map>0.5. None if it is not a condition on a number."""
     match = _CONDITION.fullmatch(text.strip())
     if match is None:
@@ -85,14 +85,14 @@ def parse_condition(text: str) -> Condition | None:
         value = float(match[3])
     except ValueError:
         return None
-    return Condition(match[1].lower(), match[2], value) if math.isfinite(value) else None
+    return MetricCondition(match[1].lower(), match[2], value) if math.isfinite(value) else None
 
 
-def _reference(term: str) -> Reference | None:
+def _reference(term: str) -> VersionReference | None:
     if match := _NUMBERED.fullmatch(term):
         number, team, model = int(match[1]), "", ""
     elif match := _REFERENCE.fullmatch(term):
         number, team, model = int(match[3]), (match[1] or "").lower(), match[2].lower()
     else:
         return None
-    return Reference(number, model, team) if number <= _MAX_NUMBER else None
+    return VersionReference(number, model, team) if number <= _MAX_NUMBER else None

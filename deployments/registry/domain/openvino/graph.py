@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 from xml.parsers import expat
 
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 _CHUNK_BYTES: Final = 2**20
 _MAX_LAYERS: Final = 500_000
@@ -128,7 +128,7 @@ class _Collector:
             raise NotServable(f"The model has more than {_MAX_LAYERS:,} layers.")
         number = attributes.get("id", "")
         if number in self.graph.layers:
-            raise NotServable(f"Two layers have the id {quoted(number)}. Save the model again.")
+            raise NotServable(f"Two layers have the id {quote(number)}. Save the model again.")
         self._layer = self.graph.layers[number] = Layer(
             name=attributes.get("name", ""),
             kind=attributes.get("type", ""),

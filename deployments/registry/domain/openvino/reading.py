@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from deployments.registry.domain.artifacts.reading import Artifact, open_file
 from deployments.registry.domain.input_sizes import MAX_DIM
-from deployments.registry.domain.not_servable import NotServable, printable, quoted
+from deployments.registry.domain.not_servable import NotServable, printable, quote
 from deployments.registry.domain.openvino import graph as graphs
 from deployments.registry.domain.openvino.graph import Graph, Layer, Port
 
@@ -55,7 +55,7 @@ def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
         graph = graphs.read(file)
     if graph.version not in _VERSIONS:
         raise NotServable(
-            f"The model has IR version {quoted(graph.version)}; OpenVINO reads 10 and 11. {_SAVE}"
+            f"The model has IR version {quote(graph.version)}; OpenVINO reads 10 and 11. {_SAVE}"
         )
     _refuse_extensions(graph)
     weights = _weights(artifact.sizes, main, graph)
@@ -81,7 +81,7 @@ def _refuse_extensions(graph: Graph) -> None:
     own = sorted(opset for opset in graph.opsets if not _OPSET.fullmatch(opset))
     if own:
         raise NotServable(
-            f"Layers of {quoted(own[0])} need a library of their own (CPU_EXTENSION_PATH), which Triton "
+            f"Layers of {quote(own[0])} need a library of their own (CPU_EXTENSION_PATH), which Triton "
             "would load into the server. Use operations of OpenVINO's opsets."
         )
 
@@ -121,7 +121,7 @@ def _input(layer: Layer) -> dict[str, Any]:
     row = _tensor("input", layer, port, (*port.names, *layer.names))
     if not row["dims"]:
         raise NotServable(
-            f"{quoted(row['name'])} is a scalar, which Triton's OpenVINO backend does not take. Give it a "
+            f"{quote(row['name'])} is a scalar, which Triton's OpenVINO backend does not take. Give it a "
             "dimension."
         )
     return row
@@ -146,13 +146,13 @@ def _tensor(kind: str, layer: Layer, port: Port, names: tuple[str, ...]) -> dict
     name = min(names, key=str.encode, default="")
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
         raise NotServable(
-            f"The {kind} {quoted(layer.name)} has no name that requests can use. Name it: "
+            f"The {kind} {quote(layer.name)} has no name that requests can use. Name it: "
             f"model.{kind}(0).set_names({{'{kind}'}}), and save the model again."
         )
     dtype = _DTYPES.get(port.precision.upper())
     if dtype is None:
         raise NotServable(
-            f"{quoted(name)} has the type {quoted(port.precision)}, which Triton's OpenVINO backend does "
+            f"{quote(name)} has the type {quote(port.precision)}, which Triton's OpenVINO backend does "
             "not serve. Convert it in the model."
         )
     return {"name": name, "dtype": dtype, "dims": [_dim(name, text) for text in port.dims]}
@@ -162,5 +162,5 @@ def _dim(name: str, text: str) -> int:
     if re.fullmatch(r"-1|[1-9][0-9]{0,8}", text) and int(text) <= MAX_DIM:
         return int(text)
     raise NotServable(
-        f"{quoted(name)} has the dimension {quoted(printable(text))}. Use 1 to {MAX_DIM:,}, or -1."
+        f"{quote(name)} has the dimension {quote(printable(text))}. Use 1 to {MAX_DIM:,}, or -1."
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from deployments.registry.domain.pickles import symbolic
-from deployments.registry.domain.pickles.symbolic import Reading
+from deployments.registry.domain.pickles.symbolic import PickleReading
 
 _EXPANDS_AT_MOST: Final = 50
 _ALWAYS_ALLOWED_BYTES: Final = 64 * 2**20
@@ -23,13 +23,13 @@ class CannotOpen(Exception):
     """The file cannot be read to its end; the message says why."""
 
 
-def read_pickle(path: str) -> Reading:
+def read_pickle(path: str) -> PickleReading:
     try:
         with Path(path).open("rb") as file:
             opened, size = expand(file, Path(path).stat().st_size)
             return symbolic.read(opened, size=size)
     except CannotOpen as error:
-        return Reading(None, (), problem=str(error))
+        return PickleReading(None, (), problem=str(error))
 
 
 def write_opcodes(file: IO[bytes], size: int, target: Path) -> None:

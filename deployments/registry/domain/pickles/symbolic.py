@@ -72,7 +72,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PickleReading:
     """The content of a pickle that was read without running it. `names` are all imports, sorted; `calls` those
     of them that are called. `problem` is empty if the stream was read to its end.
     """
@@ -85,7 +85,7 @@ class Reading:
     arrays: tuple[tuple[int, int], ...] = ()
 
 
-def read(file: IO[bytes], *, size: int) -> Reading:
+def read(file: IO[bytes], *, size: int) -> PickleReading:
     """Read all pickles of the file; `value` is that of the first. `size` is the file's, in bytes."""
     names: dict[str, bool] = {}
     values: list[Any] = []
@@ -105,7 +105,7 @@ def read(file: IO[bytes], *, size: int) -> Reading:
     if problem and values:
         problem = "bytes follow the end of the pickle that are not a pickle"
     calls = tuple(sorted(name for name, is_called in names.items() if is_called))
-    return Reading(
+    return PickleReading(
         values[0] if values else None, tuple(sorted(names)), calls, problem, tuple(arrays)
     )
 

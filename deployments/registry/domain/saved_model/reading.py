@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from deployments.registry.domain.artifacts.reading import Artifact, open_file
 from deployments.registry.domain.input_sizes import MAX_DIM
-from deployments.registry.domain.not_servable import NotServable, printable, quoted
-from deployments.registry.domain.saved_model.wire import Malformed, Message
+from deployments.registry.domain.not_servable import NotServable, printable, quote
+from deployments.registry.domain.saved_model.wire import Malformed, WireMessage
 from deployments.registry.domain.signatures import ANY
 
 SIGNATURE: Final = "serving_default"
@@ -83,7 +83,7 @@ def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
     size = artifact.sizes[main]
     with open_file(artifact, main) as file:
         try:
-            graph = _serving_graph(Message(file, 0, size))
+            graph = _serving_graph(WireMessage(file, 0, size))
             signature = _signature(graph)
             inputs, outputs = _tensors(signature, 1), _tensors(signature, 2)
             version = next((t for m in graph.messages(1) for t in m.texts(5)), "")
@@ -102,29 +102,29 @@ def read(argument: Mapping[str, Any], artifact: Artifact) -> dict[str, Any]:
     ).to_json()
 
 
-def _serving_graph(model: Message) -> Message:
+def _serving_graph(model: WireMessage) -> WireMessage:
     tags: list[str] = []
     for graph in model.messages(2):
         own = [tag for info in graph.messages(1) for tag in info.texts(4)]
         if own == [_TAG]:
             return graph
         tags.append("+".join(own) or "no tag")
-    known = ", ".join(map(quoted, tags[:3])) or "no graph"
+    known = ", ".join(map(quote, tags[:3])) or "no graph"
     raise NotServable(f"The model has no graph with the tag “{_TAG}” alone, but {known}. {_EXPORT}")
 
 
-def _signature(graph: Message) -> Message:
+def _signature(graph: WireMessage) -> WireMessage:
     signatures = dict(graph.entries(5))
     if SIGNATURE in signatures:
         return signatures[SIGNATURE]
-    others = ", ".join(quoted(name) for name in sorted(signatures) if name != _INIT)
+    others = ", ".join(quote(name) for name in sorted(signatures) if name != _INIT)
     raise NotServable(
         f"The model has no signature {SIGNATURE}, but {others or 'none'}. Save it with "
         f"tf.saved_model.save(model, 'folder', signatures={{'{SIGNATURE}': function}})."
     )
 
 
-def _tensors(signature: Message, number: int) -> tuple[TensorFact, ...]:
+def _tensors(signature: WireMessage, number: int) -> tuple[TensorFact, ...]:
     """Return the tensors of a signature, sorted by name because a map has no order. Raises NotServable for too
     many.
     """
@@ -134,47 +134,47 @@ def _tensors(signature: Message, number: int) -> tuple[TensorFact, ...]:
     return tuple(_tensor(name, rows[name], is_input=number == 1) for name in sorted(rows))
 
 
-def _tensor(name: str, info: Message, *, is_input: bool) -> TensorFact:
+def _tensor(name: str, info: WireMessage, *, is_input: bool) -> TensorFact:
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
         raise NotServable(
-            f"A tensor is named {quoted(name)}. Use 1 to {_MAX_NAME} printable characters."
+            f"A tensor is named {quote(name)}. Use 1 to {_MAX_NAME} printable characters."
         )
     numbers = {field.number for field in info.fields()}
     if numbers & {4, 5}:
         raise NotServable(
-            f"{quoted(name)} is sparse or ragged, but Triton serves dense tensors only."
+            f"{quote(name)} is sparse or ragged, but Triton serves dense tensors only."
         )
     dtype = info.number(2)
     if dtype not in _DTYPES:
         kind = _OTHER_DTYPES.get(dtype, f"TensorFlow's type {dtype}")
         raise NotServable(
-            f"{quoted(name)} has {kind}, which Triton's OpenVINO backend does not serve. Cast it in "
+            f"{quote(name)} has {kind}, which Triton's OpenVINO backend does not serve. Cast it in "
             "the model, or convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx."
         )
     dims = _dims(name, next(info.messages(3), None))
     if is_input and not dims:
         raise NotServable(
-            f"{quoted(name)} is a scalar, which Triton's OpenVINO backend does not take. Give it a "
+            f"{quote(name)} is a scalar, which Triton's OpenVINO backend does not take. Give it a "
             "dimension."
         )
     return TensorFact(name, _DTYPES[dtype], dims)
 
 
-def _dims(name: str, shape: Message | None) -> tuple[int, ...]:
+def _dims(name: str, shape: WireMessage | None) -> tuple[int, ...]:
     if shape is None or shape.number(3):
         raise NotServable(
-            f"{quoted(name)} has no rank. Export the model with shapes, -1 for dynamic dimensions."
+            f"{quote(name)} has no rank. Export the model with shapes, -1 for dynamic dimensions."
         )
     dims = tuple(dim.number(1) for dim in shape.messages(2))
     wrong = [dim for dim in dims if dim != ANY and not 0 < dim <= MAX_DIM]
     if wrong:
         raise NotServable(
-            f"{quoted(name)} has the dimension {wrong[0]:,}. Use 1 to {MAX_DIM:,}, or -1."
+            f"{quote(name)} has the dimension {wrong[0]:,}. Use 1 to {MAX_DIM:,}, or -1."
         )
     return dims
 
 
-def _parameters(graph: Message) -> int | None:
+def _parameters(graph: WireMessage) -> int | None:
     """Count the elements of the variables among the nodes of the graph."""
     total = 0
     for definition in graph.messages(2):
@@ -191,7 +191,7 @@ def _parameters(graph: Message) -> int | None:
     return total
 
 
-def _elements(attribute: Message | None) -> int | None:
+def _elements(attribute: WireMessage | None) -> int | None:
     """Count the elements of a tensor by its shape. None for a shape that is not known, or not plausible."""
     shape = None if attribute is None else next(attribute.messages(7), None)
     if shape is None or shape.number(3):

@@ -44,7 +44,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class WireMessage:
     """The bytes from `start` to `end` of a file. Every access may raise Malformed."""
 
     file: IO[bytes]
@@ -68,7 +68,7 @@ class Message:
                 raise Malformed("a field ends behind its message")
             yield Field(number, value, start if kind == _BYTES else -1)
 
-    def messages(self, number: int) -> Iterator[Message]:
+    def messages(self, number: int) -> Iterator[WireMessage]:
         for item in self.fields():
             if item.number == number:
                 yield self._message(item)
@@ -96,7 +96,7 @@ class Message:
         except UnicodeDecodeError as error:
             raise Malformed("a text is not UTF-8") from error
 
-    def entries(self, number: int) -> Iterator[tuple[str, Message]]:
+    def entries(self, number: int) -> Iterator[tuple[str, WireMessage]]:
         """Yield the entries of a map from texts to messages."""
         for entry in self.messages(number):
             key = next(entry.texts(1), "")
@@ -104,10 +104,10 @@ class Message:
             if value is not None:
                 yield key, value
 
-    def _message(self, item: Field) -> Message:
+    def _message(self, item: Field) -> WireMessage:
         if item.start < 0:
             raise Malformed(f"field {item.number} is not a message")
-        return Message(self.file, item.start, item.start + item.value, self.budget)
+        return WireMessage(self.file, item.start, item.start + item.value, self.budget)
 
     def _varint(self) -> int:
         value = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO, Final
 
-from deployments.registry.domain.saved_model.wire import Malformed, Message
+from deployments.registry.domain.saved_model.wire import Malformed, WireMessage
 from deployments.registry.domain.scanning.findings import Findings
 
 _GRAPH: Final = "saved_model.pb"
@@ -28,7 +28,7 @@ def applies_to(name: str) -> bool:
 
 def scan(file: IO[bytes], size: int, findings: Findings) -> None:
     try:
-        operations = set(_operations(Message(file, 0, size)))
+        operations = set(_operations(WireMessage(file, 0, size)))
     except Malformed as error:
         findings.cannot_read(f"the graph is damaged: {error}")
         return
@@ -36,7 +36,7 @@ def scan(file: IO[bytes], size: int, findings: Findings) -> None:
         findings.runs(f"the operation {name} of TensorFlow")
 
 
-def _operations(model: Message) -> Iterator[str]:
+def _operations(model: WireMessage) -> Iterator[str]:
     """Yield the operations of the graph itself and of its functions."""
     for meta_graph in model.messages(2):
         for graph in meta_graph.messages(2):

@@ -6,7 +6,7 @@ from deployments.registry.domain.triton_config.checks import (
     warnings_of,
 )
 from deployments.registry.domain.triton_config.dims import serving_dims
-from deployments.registry.domain.triton_config.reading import Reading, read, signature_of
+from deployments.registry.domain.triton_config.reading import ConfigReading, read, signature_of
 from deployments.registry.domain.triton_config.rendering import (
     Tuning,
     build,
@@ -14,12 +14,12 @@ from deployments.registry.domain.triton_config.rendering import (
     render,
     render_vllm,
 )
-from deployments.registry.domain.triton_config.text import InvalidText, Problem, parse, write
+from deployments.registry.domain.triton_config.text import ConfigProblem, InvalidText, parse, write
 
 __all__ = [
+    "ConfigProblem",
+    "ConfigReading",
     "InvalidText",
-    "Problem",
-    "Reading",
     "Tuning",
     "build",
     "is_default",

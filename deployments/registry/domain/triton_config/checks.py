@@ -13,7 +13,7 @@ from deployments.registry.domain.triton_config.rendering import (
     Tuning,
     is_onnx,
 )
-from deployments.registry.domain.triton_config.text import Problem
+from deployments.registry.domain.triton_config.text import ConfigProblem
 from deployments.spec.domain import triton_values
 from deployments.spec.domain.serving_spec import ServingSpec
 
@@ -26,7 +26,7 @@ def problem_with(signature: Signature, spec: Tuning) -> str:
     return next((str(problem) for problem in problems_with(signature, spec)), "")
 
 
-def problems_with(signature: Signature, spec: Tuning) -> list[Problem]:
+def problems_with(signature: Signature, spec: Tuning) -> list[ConfigProblem]:
     """Return settings that this model cannot use."""
     if signature.backend.config and (problem := own_config_checks.problem_with(signature, spec)):
         return [problem]
@@ -38,19 +38,19 @@ def problems_with(signature: Signature, spec: Tuning) -> list[Problem]:
     ]
 
 
-def _batching(signature: Signature, spec: Tuning) -> Iterator[Problem]:
+def _batching(signature: Signature, spec: Tuning) -> Iterator[ConfigProblem]:
     batching, queue = spec.batching, spec.triton.queue
     is_used = batching.max_queue_delay_us or batching.preferred_batch_sizes
     if not signature.is_batched and (
         is_used or batching.preserve_ordering or batching.max_batch_size
     ):
-        yield Problem(
+        yield ConfigProblem(
             "The model does not support batching.",
             "Remove the queue delay, preferred sizes, order and max batch size.",
             setting="batching",
         )
     elif not signature.is_batched and queue != type(queue)():
-        yield Problem(
+        yield ConfigProblem(
             "The model does not support batching.",
             "Remove the queue and priorities.",
             setting="triton.queue",
@@ -58,7 +58,7 @@ def _batching(signature: Signature, spec: Tuning) -> Iterator[Problem]:
     if not signature.is_batched:
         return
     if batching.max_batch_size > signature.max_batch_size:
-        yield Problem(
+        yield ConfigProblem(
             f"The max batch size of the model is {signature.max_batch_size}.",
             "Use at most that, or leave it empty.",
             setting="batching.max_batch_size",
@@ -80,30 +80,30 @@ def _batching(signature: Signature, spec: Tuning) -> Iterator[Problem]:
     ):
         too_large = [size for size in sizes if size > most]
         if too_large:
-            yield Problem(
+            yield ConfigProblem(
                 f"The max batch size of the model is {most}.",
                 f"Remove {too_large[0]} from the {label}.",
                 setting=setting,
             )
 
 
-def _backend(signature: Signature, spec: Tuning) -> Iterator[Problem]:
+def _backend(signature: Signature, spec: Tuning) -> Iterator[ConfigProblem]:
     name = signature.backend.name
     if spec.precision != "original" and not is_onnx(signature):
-        yield Problem(
+        yield ConfigProblem(
             "Only ONNX models can be converted to TensorRT.",
             "Set precision to original.",
             setting="precision",
         )
     yield from _device(name, spec)
     if spec.triton.decoupled and name in _SINGLE_RESPONSE:
-        yield Problem(
+        yield ConfigProblem(
             f"The backend {name} answers each request exactly once.",
             "Turn decoupled off.",
             setting="triton.decoupled",
         )
     if spec.triton.optimization.graph_level and not is_onnx(signature):
-        yield Problem(
+        yield ConfigProblem(
             "Only ONNX Runtime optimises graphs.",
             "Leave graph optimisation empty.",
             setting="triton.optimization.graph_level",
@@ -111,37 +111,37 @@ def _backend(signature: Signature, spec: Tuning) -> Iterator[Problem]:
     allowed = triton_values.PARAMETERS_OF.get(name, frozenset())
     for parameter in triton_values.pairs_of(spec.triton.parameters):
         if parameter in signature.backend.parameters:
-            yield Problem(
+            yield ConfigProblem(
                 f"The version sets {parameter} itself.", "Remove it.", setting="triton.parameters"
             )
         elif parameter not in allowed:
             known = ", ".join(sorted(allowed)) or "none"
-            yield Problem(
+            yield ConfigProblem(
                 f"The backend {name} has no parameter {parameter}.",
                 f"Its parameters: {known}.",
                 setting="triton.parameters",
             )
 
 
-def _device(name: str, spec: Tuning) -> Iterator[Problem]:
+def _device(name: str, spec: Tuning) -> Iterator[ConfigProblem]:
     if name in CPU_BACKENDS and spec.triton.instances.gpus:
-        yield Problem(
+        yield ConfigProblem(
             f"The backend {name} runs on the CPU only.",
             "Remove the GPU indices.",
             setting="triton.instances.gpus",
         )
     if name == "tensorrt" and spec.triton.instances.kind != "gpu":
-        yield Problem(
+        yield ConfigProblem(
             "A TensorRT plan runs on a GPU only.",
             "Set instances on to GPU.",
             setting="triton.instances.kind",
         )
 
 
-def _warm_up(signature: Signature, spec: Tuning) -> Iterator[Problem]:
+def _warm_up(signature: Signature, spec: Tuning) -> Iterator[ConfigProblem]:
     warm_up = spec.triton.warm_up
     if warm_up.batch_sizes and not signature.is_batched:
-        yield Problem(
+        yield ConfigProblem(
             "The model does not support batching.",
             "Remove the warm-up batch sizes.",
             setting="triton.warm_up.batch_sizes",
@@ -150,7 +150,7 @@ def _warm_up(signature: Signature, spec: Tuning) -> Iterator[Problem]:
     for name, shape in triton_values.pairs_of(warm_up.shapes).items():
         tensor = inputs.get(name)
         if tensor is None:
-            yield Problem(
+            yield ConfigProblem(
                 f'The model has no input "{name}".',
                 f"Use {', '.join(inputs)}.",
                 setting="triton.warm_up.shapes",
@@ -163,23 +163,23 @@ def _warm_up(signature: Signature, spec: Tuning) -> Iterator[Problem]:
         if len(dims) != len(shaped) or any(
             own not in (ANY, value) for own, value in zip(dims, shaped, strict=True)
         ):
-            yield Problem(
+            yield ConfigProblem(
                 f"The warm-up shape {shape} of {name} does not fit its dims {list(dims)}.",
                 f"Use {len(dims)} dimensions without the batch.",
                 setting="triton.warm_up.shapes",
             )
     if warm_up.data == "random" and any(item.dtype == "STRING" for item in signature.inputs):
-        yield Problem(
+        yield ConfigProblem(
             "Triton cannot generate random text.",
             "Set the warm-up data to zeros.",
             setting="triton.warm_up.data",
         )
 
 
-def warnings_of(signature: Signature, spec: Tuning) -> list[Problem]:
+def warnings_of(signature: Signature, spec: Tuning) -> list[ConfigProblem]:
     """Return known traps: Triton takes these settings and does something else than was meant."""
     return [
-        Problem(message, fix, is_blocking=False)
+        ConfigProblem(message, fix, is_blocking=False)
         for is_trap, message, fix in (*_traps(signature, spec), *_traps_of_pods(spec))
         if is_trap
     ]

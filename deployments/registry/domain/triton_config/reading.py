@@ -19,24 +19,24 @@ from deployments.registry.domain.triton_config import (
 )
 from deployments.registry.domain.triton_config.canonical import canonical
 from deployments.registry.domain.triton_config.rendering import build
-from deployments.registry.domain.triton_config.text import InvalidText, Path, Problem
+from deployments.registry.domain.triton_config.text import ConfigProblem, InvalidText, Path
 from deployments.spec.domain.model_settings import ModelSettings
 from portal.core.definitions import Rejected
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ConfigReading:
     """A config.pbtxt that was read. `settings` is None while a problem blocks. `rest` is a config.pbtxt of what
     no setting states.
     """
 
     settings: ModelSettings | None
     rest: str
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
     signature: Signature
 
     @property
-    def blocking(self) -> tuple[Problem, ...]:
+    def blocking(self) -> tuple[ConfigProblem, ...]:
         return tuple(problem for problem in self.problems if problem.is_blocking)
 
 
@@ -46,7 +46,7 @@ def read(
     model: str = "",
     signature: Signature | None = None,
     base: ModelSettings | None = None,
-) -> Reading:
+) -> ConfigReading:
     """Read a config.pbtxt into settings. Without a signature, the text's own inputs and outputs are the
     model's.
 
@@ -55,7 +55,7 @@ def read(
     try:
         config = text.parse(config_text)
     except InvalidText as error:
-        return Reading(None, "", (error.problem,), signature or Signature((), ()))
+        return ConfigReading(None, "", (error.problem,), signature or Signature((), ()))
     used = signature_of(config) if signature is None else signature
     theirs = canonical(config, used)
     places = text.places(config_text)
@@ -64,7 +64,7 @@ def read(
         settings = ModelSettings.from_json(settings_of_config.settings_of(theirs, used, base))
     except Rejected as error:
         problems = tuple(_rejected(error.fields, places))
-        return Reading(None, "", problems, used)
+        return ConfigReading(None, "", problems, used)
     ours = canonical(build(model=model or config.name, signature=used, spec=settings), used)
     paths = list(differences.stated_only_by(theirs, ours))
     problems = tuple(
@@ -77,7 +77,7 @@ def read(
             for problem in checks.problems_with(used, settings)
         )
     is_blocked = any(problem.is_blocking for problem in problems)
-    return Reading(None if is_blocked else settings, _rest(theirs, paths), problems, used)
+    return ConfigReading(None if is_blocked else settings, _rest(theirs, paths), problems, used)
 
 
 def signature_of(config: Any) -> Signature:
@@ -110,12 +110,14 @@ def _tensors(entries: Any, *, is_batched: bool) -> tuple[Tensor, ...]:
     )
 
 
-def _describe(paths: list[Path], theirs: Any, ours: Any) -> Iterator[tuple[Path, Problem]]:
+def _describe(paths: list[Path], theirs: Any, ours: Any) -> Iterator[tuple[Path, ConfigProblem]]:
     for path in paths:
         yield path, text_problems.describe(path, theirs, ours)
 
 
-def _place(problem: Problem, path: Path, places: Mapping[Path, tuple[int, int]]) -> Problem:
+def _place(
+    problem: ConfigProblem, path: Path, places: Mapping[Path, tuple[int, int]]
+) -> ConfigProblem:
     """Set the problem's place to that of the path, or of the nearest part around it that the text has."""
     while path and path not in places:
         path = path[:-1]
@@ -125,10 +127,10 @@ def _place(problem: Problem, path: Path, places: Mapping[Path, tuple[int, int]])
 
 def _rejected(
     fields: Mapping[str, str], places: Mapping[Path, tuple[int, int]]
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     for field, fix in fields.items():
         label, path = text_problems.source_of(field)
-        yield _place(Problem(f"{label}:", fix, setting=field), path, places)
+        yield _place(ConfigProblem(f"{label}:", fix, setting=field), path, places)
 
 
 def _rest(theirs: Any, paths: list[Path]) -> str:

@@ -24,7 +24,7 @@ _LONGEST_LINE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """A problem of a text or a setting, and its fix. `line` 0 means no place in the text. `setting` is the path
     of the setting, where there is one.
     """
@@ -44,7 +44,7 @@ class Problem:
 class InvalidText(ValueError):
     """The text is not a ModelConfig."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ConfigProblem) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
@@ -52,14 +52,14 @@ class InvalidText(ValueError):
 def parse(text: str) -> Any:
     """Return the ModelConfig of a text. Raises InvalidText."""
     if len(text) > MAX_LENGTH:
-        raise InvalidText(Problem(f"The text has more than {MAX_LENGTH:,} characters."))
+        raise InvalidText(ConfigProblem(f"The text has more than {MAX_LENGTH:,} characters."))
     try:
         return text_format.Parse(text, schema.new_config())
     except text_format.ParseError as error:
         raise InvalidText(_problem(error, text)) from error
     except (ValueError, RecursionError) as error:
         raise InvalidText(
-            Problem("The text is not valid.", "Check its quotes and braces.")
+            ConfigProblem("The text is not valid.", "Check its quotes and braces.")
         ) from error
 
 
@@ -121,18 +121,18 @@ def _write_part(part: Any) -> str:
     return text.rstrip()
 
 
-def _problem(error: text_format.ParseError, text: str) -> Problem:
+def _problem(error: text_format.ParseError, text: str) -> ConfigProblem:
     message = _QUOTED_LINE.sub("", _PLACE.sub("", str(error)))
     line, column = error.GetLine() or 0, error.GetColumn() or 0
     if match := _NO_FIELD.search(message):
         message, fix = _describe_unknown(match[2], _fields_of(match[1]), f"in {_label(match[1])}")
         line, column = _place_of(text, match[2], line, column)
-        return Problem(message, fix, line, column)
+        return ConfigProblem(message, fix, line, column)
     if match := _NO_VALUE.search(message):
         message, fix = _describe_unknown(match[2], _values_of(match[1]), f"of {_label(match[1])}")
         line, column = _place_of(text, match[2], line, column)
-        return Problem(message, fix, line, column)
-    return Problem(message.rstrip(".")[:300] + ".", "", line, column)
+        return ConfigProblem(message, fix, line, column)
+    return ConfigProblem(message.rstrip(".")[:300] + ".", "", line, column)
 
 
 def _describe_unknown(name: str, known: list[str], where: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 from deployments.registry.domain.signatures import ENSEMBLE
 
 PYTHON: Final = "python"
@@ -66,7 +66,7 @@ def backend_of(config: Any, names: frozenset[str]) -> str:
     if stated in _REFUSED:
         raise NotServable(f"The backend is {stated}. {_REFUSED[stated]}")
     known = ", ".join(sorted((*BY_NAME, ENSEMBLE)))
-    raise NotServable(f"Triton's image has no backend {quoted(stated)}. Use one of {known}.")
+    raise NotServable(f"Triton's image has no backend {quote(stated)}. Use one of {known}.")
 
 
 def model_file(config: Any, backend: str, names: frozenset[str]) -> str:

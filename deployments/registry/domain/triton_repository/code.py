@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 
 CLASS: Final = "TritonPythonModel"
 _ENVIRONMENT: Final = "EXECUTION_ENV_PATH"
@@ -29,7 +29,7 @@ def read_source(artifact: Artifact, path: str, *, needs_class: bool) -> ast.Modu
         line = getattr(error, "lineno", None)
         place = f" line {line}" if line else ""
         version = ".".join(platform.python_version_tuple()[:2])
-        message = quoted(getattr(error, "msg", None) or str(error))
+        message = quote(getattr(error, "msg", None) or str(error))
         raise NotServable(
             f"Python {version} cannot parse {path}{place}: {message}. Fix it."
         ) from error
@@ -57,7 +57,7 @@ def environment_of(config: Any) -> str:
         part in ("", ".", "..") for part in path.split("/")
     ):
         raise NotServable(
-            f"{_ENVIRONMENT} is {quoted(stated)}, which is outside the model. Put the environment into "
+            f"{_ENVIRONMENT} is {quote(stated)}, which is outside the model. Put the environment into "
             f"the directory of the model and write {_DIRECTORY}environment.tar.gz."
         )
     return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 from deployments.registry.domain.triton_config import schema
 from deployments.registry.domain.triton_repository.models import RepositoryModel
 
@@ -25,14 +25,16 @@ def check(ensemble: RepositoryModel, models: Mapping[str, RepositoryModel]) -> N
         raise NotServable(f"Ensemble {ensemble.name}: {problem}")
 
 
-def used_by(ensemble: RepositoryModel) -> list[str]:
+def list_used_models(ensemble: RepositoryModel) -> list[str]:
     """Return the names of the models of its steps, in order."""
     return [step.model_name for step in ensemble.config.ensemble_scheduling.step]
 
 
 def check_nesting(models: Mapping[str, RepositoryModel]) -> None:
     """Check that no ensemble contains itself. Raises NotServable."""
-    nested = {name: set(used_by(model)) for name, model in models.items() if model.is_ensemble}
+    nested = {
+        name: set(list_used_models(model)) for name, model in models.items() if model.is_ensemble
+    }
     while nested:
         leaves = [name for name, parts in nested.items() if not parts & nested.keys()]
         if not leaves:
@@ -62,7 +64,7 @@ def _problems_of_step(
     if model is None:
         there = ", ".join(sorted(models))
         yield (
-            f"its step names the model {quoted(step.model_name)}, which is not in the repository. Add "
+            f"its step names the model {quote(step.model_name)}, which is not in the repository. Add "
             f"it, or name one of {there}."
         )
         return
@@ -84,7 +86,7 @@ def _problems_of_step(
     yield from _problems_of_map(step.output_map, "output", model.name, outputs)
     for name in sorted(required - set(step.input_map)):
         yield (
-            f"its step {model.name} has no tensor for the input {quoted(name)}. Add it to the "
+            f"its step {model.name} has no tensor for the input {quote(name)}. Add it to the "
             "input_map."
         )
 
@@ -94,7 +96,7 @@ def _problems_of_map(
 ) -> Iterator[str]:
     for name in sorted(set(mapping) - known):
         yield (
-            f"its {kind}_map names {quoted(name)}, and {model} has no such {kind}. It has "
+            f"its {kind}_map names {quote(name)}, and {model} has no such {kind}. It has "
             f"{', '.join(sorted(known))}."
         )
     if not mapping:
@@ -114,7 +116,7 @@ def _problems_of_tensors(config: Any, models: Mapping[str, RepositoryModel]) -> 
         for name, tensor in sorted(step.output_map.items()):
             if tensor in written:
                 yield (
-                    f"the tensor {quoted(tensor)} is written by {written[tensor][0]} and by "
+                    f"the tensor {quote(tensor)} is written by {written[tensor][0]} and by "
                     f"{step.model_name}. Give each a name of its own."
                 )
             written[tensor] = (step.model_name, _shape(model, outputs[name]))
@@ -136,19 +138,19 @@ def _disagreements(
     for tensor, reader, shape in read:
         if tensor not in written:
             yield (
-                f"nothing writes the tensor {quoted(tensor)}, which {reader} reads. Add it to the "
+                f"nothing writes the tensor {quote(tensor)}, which {reader} reads. Add it to the "
                 "ensemble's input or to an output_map."
             )
             continue
         writer, given = written[tensor]
         if given[0] != shape[0]:
             yield (
-                f"the tensor {quoted(tensor)} is {given[0]} from {writer} and {shape[0]} for {reader}. "
+                f"the tensor {quote(tensor)} is {given[0]} from {writer} and {shape[0]} for {reader}. "
                 "Use one data type."
             )
         elif not _fits(given[1], shape[1]):
             yield (
-                f"the tensor {quoted(tensor)} has the dims {list(given[1])} from {writer} and "
+                f"the tensor {quote(tensor)} has the dims {list(given[1])} from {writer} and "
                 f"{list(shape[1])} for {reader}, with the batch dimension. Use the same."
             )
 

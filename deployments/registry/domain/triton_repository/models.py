@@ -8,7 +8,7 @@ from typing import Any, Final
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.input_sizes import MAX_DIM
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 from deployments.registry.domain.signatures import ENSEMBLE
 from deployments.registry.domain.triton_repository import backends, code, layout
 from deployments.registry.domain.triton_repository.layout import ModelFolder
@@ -112,7 +112,7 @@ def _refuse_libraries(config: Any, folder: ModelFolder) -> None:
     """Refuse libraries and agents: they would be loaded into the server, and no scan can read them."""
     libraries = [path for path in folder.files if path.lower().endswith(_LIBRARY_SUFFIXES)]
     if libraries or config.model_operations.op_library_filename or config.runtime:
-        named = quoted(libraries[0]) if libraries else "model_operations or runtime"
+        named = quote(libraries[0]) if libraries else "model_operations or runtime"
         raise NotServable(
             f"{named} is a library that Triton would load into the server. Use a backend of Triton's "
             "image, or the Python backend."
@@ -161,12 +161,12 @@ def _check_tensors(config: Any) -> None:
 def _check_tensor(kind: str, entry: Any) -> None:
     if entry.data_type == 0:
         raise NotServable(
-            f"The {kind} {quoted(entry.name)} has no data_type. Add one, as TYPE_FP32."
+            f"The {kind} {quote(entry.name)} has no data_type. Add one, as TYPE_FP32."
         )
     wrong = [dim for dim in entry.dims if dim == 0 or dim < -1 or dim > MAX_DIM]
     if wrong or not entry.dims:
         stated = f"the dimension {wrong[0]}" if wrong else "no dims"
         raise NotServable(
-            f"The {kind} {quoted(entry.name)} has {stated}. Use dims from 1 to {MAX_DIM:,}, or -1 for "
+            f"The {kind} {quote(entry.name)} has {stated}. Use dims from 1 to {MAX_DIM:,}, or -1 for "
             "a dynamic one."
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from deployments.registry.domain import triton_config
 from deployments.registry.domain.artifacts.reading import Artifact
-from deployments.registry.domain.not_servable import NotServable, quoted
+from deployments.registry.domain.not_servable import NotServable, quote
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.domain.triton_repository import ensembles, layout, models
 from deployments.registry.domain.triton_repository.layout import ModelFolder
@@ -60,7 +60,7 @@ def _check_name(model: RepositoryModel, *, is_single: bool) -> None:
     stated = model.config.name
     if stated and stated != model.name and not is_single:
         raise NotServable(
-            f"The directory {model.name} has a config.pbtxt with the name {quoted(stated)}. Use the "
+            f"The directory {model.name} has a config.pbtxt with the name {quote(stated)}. Use the "
             "same name for both."
         )
 
@@ -88,7 +88,7 @@ def _main(by_name: Mapping[str, RepositoryModel], served_name: str) -> Repositor
 
 def _uses(model: RepositoryModel, by_name: Mapping[str, RepositoryModel]) -> set[str]:
     """Return the other models that the model's steps or its code name."""
-    names = set(ensembles.used_by(model) if model.is_ensemble else model.names)
+    names = set(ensembles.list_used_models(model) if model.is_ensemble else model.names)
     return (names & by_name.keys()) - {model.name}
 
 

@@ -14,7 +14,7 @@ from deployments.registry.domain.scanning.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScanTarget:
     """A file of an artifact. `name` is the uploader's, which may lie; `is_pickle`: the format of the version
     is a pickle. `path` is a copy on disk; without one it is read in ranges.
     """
@@ -41,9 +41,9 @@ class Scanner(Protocol):
     @property
     def version(self) -> str: ...
 
-    def applies_to(self, target: Target) -> bool: ...
+    def applies_to(self, target: ScanTarget) -> bool: ...
 
-    def scan(self, target: Target) -> Findings:
+    def scan(self, target: ScanTarget) -> Findings:
         """Scan a file. An exception means that the file could not be scanned."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from deployments.registry.domain.not_servable import printable
 from deployments.registry.domain.scanning.findings import Findings
 from deployments.registry.gateways import scanners
-from deployments.registry.gateways.scanners import Target, pickle_files
+from deployments.registry.gateways.scanners import ScanTarget, pickle_files
 
 _READERS: Final = (
     "modelscan.scanners.NumpyUnsafeOpScan",
@@ -31,10 +31,10 @@ class ModelScan:
     def version(self) -> str:
         return scanners.installed_version(self.name)
 
-    def applies_to(self, target: Target) -> bool:
+    def applies_to(self, target: ScanTarget) -> bool:
         return pickle_files.may_hold_pickles(target)
 
-    def scan(self, target: Target) -> Findings:
+    def scan(self, target: ScanTarget) -> Findings:
         from modelscan.modelscan import ModelScan as Engine  # noqa: PLC0415  not everywhere
         from modelscan.settings import DEFAULT_SETTINGS  # noqa: PLC0415  not everywhere
 

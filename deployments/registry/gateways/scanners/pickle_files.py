@@ -11,12 +11,12 @@ from typing import Final
 from deployments.registry.domain.hugging_face import safetensors
 from deployments.registry.domain.pickles import opening
 from deployments.registry.domain.scanning import content, pickle_rules, rules
-from deployments.registry.gateways.scanners import Target
+from deployments.registry.gateways.scanners import ScanTarget
 
 _NUMPY: Final = b"\x93NUMPY"
 
 
-def may_hold_pickles(target: Target) -> bool:
+def may_hold_pickles(target: ScanTarget) -> bool:
     with target.open() as file:
         head = file.read(rules.HEAD_BYTES)
     if safetensors.may_be_safetensors(head):
@@ -27,7 +27,7 @@ def may_hold_pickles(target: Target) -> bool:
 
 
 @contextmanager
-def named_by_content(target: Target) -> Iterator[Path]:
+def named_by_content(target: ScanTarget) -> Iterator[Path]:
     """Yield the path of the file in the working folder of the sandbox, with the suffix of what its bytes are.
 
     Raises OSError for one that is read in ranges and is larger than a file of the sandbox may be.
@@ -48,7 +48,7 @@ def named_by_content(target: Target) -> Iterator[Path]:
         path.unlink()
 
 
-def _copy(target: Target, path: Path) -> Path:
+def _copy(target: ScanTarget, path: Path) -> Path:
     if target.path is not None:
         path.symlink_to(target.path)
     else:

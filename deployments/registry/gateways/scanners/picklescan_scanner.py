@@ -13,7 +13,7 @@ from picklescan import scanner
 from deployments.registry.domain.not_servable import printable
 from deployments.registry.domain.scanning.findings import Findings
 from deployments.registry.gateways import scanners
-from deployments.registry.gateways.scanners import Target, pickle_files
+from deployments.registry.gateways.scanners import ScanTarget, pickle_files
 
 
 class PickleScan:
@@ -23,10 +23,10 @@ class PickleScan:
     def version(self) -> str:
         return scanners.installed_version(self.name)
 
-    def applies_to(self, target: Target) -> bool:
+    def applies_to(self, target: ScanTarget) -> bool:
         return pickle_files.may_hold_pickles(target)
 
-    def scan(self, target: Target) -> Findings:
+    def scan(self, target: ScanTarget) -> Findings:
         findings = Findings()
         with pickle_files.named_by_content(target) as path:
             self._scan(path, findings)

@@ -14,7 +14,7 @@ from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.not_servable import printable
 from deployments.registry.domain.pickles.opening import CannotOpen
 from deployments.registry.domain.scanning.verdicts import MAX_FINDINGS, ScanOutcome
-from deployments.registry.gateways.scanners import Scanner, Target
+from deployments.registry.gateways.scanners import Scanner, ScanTarget
 from deployments.registry.gateways.scanners.modelscan_scanner import ModelScan
 from deployments.registry.gateways.scanners.own_rules import OwnRules
 from deployments.registry.gateways.scanners.picklescan_scanner import PickleScan
@@ -44,12 +44,12 @@ def scan_files(argument: dict[str, Any], artifact: Artifact) -> list[list[dict[s
     ]
 
 
-def _target(name: str, argument: dict[str, Any], artifact: Artifact) -> Target:
+def _target(name: str, argument: dict[str, Any], artifact: Artifact) -> ScanTarget:
     copy = argument["copies"].get(name)
-    return Target(name, name == argument["pickle"], artifact, Path(copy) if copy else None)
+    return ScanTarget(name, name == argument["pickle"], artifact, Path(copy) if copy else None)
 
 
-def _verdict(scanner: Scanner, target: Target) -> dict[str, Any]:
+def _verdict(scanner: Scanner, target: ScanTarget) -> dict[str, Any]:
     findings: tuple[str, ...] = ()
     problem = ""
     if not scanner.applies_to(target):
@@ -68,7 +68,7 @@ def _verdict(scanner: Scanner, target: Target) -> dict[str, Any]:
     }
 
 
-def _scan(scanner: Scanner, target: Target) -> tuple[tuple[str, ...], str]:
+def _scan(scanner: Scanner, target: ScanTarget) -> tuple[tuple[str, ...], str]:
     """Scan a file. An error that is not in _UNREADABLE ends the process, and the worker then runs each scanner
     alone.
     """

@@ -21,7 +21,7 @@ from deployments.registry.gateways.stored_artifact import StoredArtifact
 from deployments.registry.services import transitions, upload_limits
 from deployments.registry.services.examination import sandboxed_steps, stored_files
 from deployments.registry.services.examination.checklist import Checklist, LeaseLost
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 from deployments.states import VersionState
 from portal.core import clock
 
@@ -91,7 +91,7 @@ def _is_archive(version: ModelVersion, artifact: StoredArtifact, checklist: Chec
 
 
 def _most_bytes(version: ModelVersion, archive_bytes: int) -> int:
-    left = upload_limits.left(version.team) + archive_bytes
+    left = upload_limits.count_bytes_left(version.team) + archive_bytes
     growth = _GIB + _MAX_GROWTH * archive_bytes
     return min(left, growth, settings.SLIPWAY_MAX_VERSION_BYTES)
 
@@ -115,14 +115,16 @@ class _Sink:
         if len(self.written) >= artifact_files.MAX_FILES:
             problem = f"The archive contains more than {artifact_files.MAX_FILES:,} files."
         if problem or path in self.written:
-            raise refused(self._checklist, _STEP, problem or f"The archive contains {path} twice.")
+            raise refuse_step(
+                self._checklist, _STEP, problem or f"The archive contains {path} twice."
+            )
         self._path, self._writer = path, ObjectWriter(self._store, f"{self._prefix}{path}")
 
     def write(self, chunk: bytes) -> None:
         self._checklist.keep_alive()
         self._total += len(chunk)
         if self._total > self._most_bytes:
-            raise refused(
+            raise refuse_step(
                 self._checklist,
                 _STEP,
                 f"The archive unpacks to more than {self._most_bytes / _GIB:,.1f} GiB, which is too "
@@ -132,7 +134,7 @@ class _Sink:
             return
         limit = settings.SLIPWAY_MAX_UPLOAD_BYTES
         if self._writer.size_bytes + len(chunk) > limit:
-            raise refused(
+            raise refuse_step(
                 self._checklist,
                 _STEP,
                 f"{self._path} is larger than the limit of {limit // _GIB:,} GiB for a file.",

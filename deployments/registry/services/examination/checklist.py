@@ -53,11 +53,11 @@ class Checklist:
         self._set(name, ok=None, detail=detail)
         self._write()
 
-    def passed(self, name: str, detail: str) -> None:
+    def pass_step(self, name: str, detail: str) -> None:
         self._set(name, ok=True, detail=detail)
         self._write()
 
-    def refused(self, name: str, detail: str) -> None:
+    def refuse_step(self, name: str, detail: str) -> None:
         """Mark the step as failed and all later steps as not tried."""
         self._set(name, ok=False, detail=detail)
         for step in self.steps:
@@ -65,7 +65,7 @@ class Checklist:
                 step.detail = "not tried"
         self._write()
 
-    def warned(self, name: str, detail: str) -> None:
+    def warn_step(self, name: str, detail: str) -> None:
         """Mark the step as failed; later steps still run."""
         self._set(name, ok=False, detail=detail)
         self._write()

@@ -8,12 +8,12 @@ from deployments.models import Import, ModelVersion
 from deployments.registry.domain import declarations
 from deployments.registry.domain.artifacts.reading import Artifact
 from deployments.registry.domain.formats.catalogue import Detected
-from deployments.registry.domain.formats.format import Context, Inspection, Reading
+from deployments.registry.domain.formats.format import ArtifactReading, Context, Inspection
 from deployments.registry.domain.not_servable import NeedsDeclaration, NotServable
 from deployments.registry.gateways.sandbox_artifact import Access
 from deployments.registry.services.examination import sandboxed_steps
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 
 _STEP = "Inputs and outputs"
 # The fact of an import from MLflow.
@@ -25,7 +25,7 @@ def examine(
     artifact: Artifact,
     path: Path | None,
     detected: Detected,
-    reading: Reading,
+    reading: ArtifactReading,
     checklist: Checklist,
 ) -> Inspection:
     """Read the artifact in the sandbox. `path` is the copy of the main file, for formats that need it.
@@ -52,12 +52,12 @@ def examine(
     try:
         inspection = reading.conclude(facts, context)
     except NeedsDeclaration as need:
-        checklist.refused(_STEP, str(need))
+        checklist.refuse_step(_STEP, str(need))
         raise
     except NotServable as refusal:
-        raise refused(checklist, _STEP, str(refusal)) from refusal
+        raise refuse_step(checklist, _STEP, str(refusal)) from refusal
     for step, detail in inspection.details.items():
-        report = checklist.warned if step in inspection.warnings else checklist.passed
+        report = checklist.warn_step if step in inspection.warnings else checklist.pass_step
         report(step, detail)
     return inspection
 

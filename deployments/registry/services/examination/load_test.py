@@ -22,7 +22,7 @@ from deployments.registry.gateways import load_test as gateway
 from deployments.registry.gateways.object_store import ArtifactStore
 from deployments.registry.services.examination import cluster_load_test, sandboxed_steps
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 
 STEP: Final = cluster_load_test.STEP
 _MIB: Final = 2**20
@@ -55,7 +55,7 @@ def run(
         return None
     checklist.running(STEP, "loading the serving repository in Triton")
     with (
-        sandboxed_steps.counted(version, STEP, checklist),
+        sandboxed_steps.count_deaths(version, STEP, checklist),
         _folder(store, columns["repository_prefix"], objects, checklist) as folder,
     ):
         _write(requests.requests_of(inspection.signature), folder / "requests")
@@ -120,12 +120,12 @@ def conclude(
             checklist.inconclusive(STEP, f"stopped, no verdict: {cause} {where}")
             return None
     if warning := _describe_warning(result, signature, cause):
-        checklist.warned(STEP, warning)
+        checklist.warn_step(STEP, warning)
         return result
     problem = "Triton does not load the model"
     if result.outcome != LoadOutcome.NOT_LOADED:
         problem = "Triton loads the model, but it answers no request"
-    raise refused(checklist, STEP, f"{problem}: {cause}.")
+    raise refuse_step(checklist, STEP, f"{problem}: {cause}.")
 
 
 def _describe_warning(result: LoadTest, signature: Signature, cause: str) -> str:
@@ -152,7 +152,7 @@ def _check_answer(
     if sample is not None and has_scores:
         difference = sample.describe_difference(result.sample_answers)
         if difference:
-            raise refused(
+            raise refuse_step(
                 checklist,
                 STEP,
                 f"Triton loads the model, but its answers differ from {sample.library}: {difference}. Convert the model "
@@ -165,12 +165,12 @@ def _check_answer(
     )
     differences = list(results.compare_outputs(result, signature))
     if not differences:
-        checklist.passed(STEP, f"{result.describe()}{scored}")
+        checklist.pass_step(STEP, f"{result.describe()}{scored}")
         return
     described = "; ".join(difference.describe() for difference in differences[:_MAX_DIFFERENCES])
     more = len(differences) - _MAX_DIFFERENCES
     rest = f" and {more:,} more" if more > 0 else ""
-    checklist.warned(
+    checklist.warn_step(
         STEP,
         f"{result.describe()}{scored}. Its answers differ from its signature: {described}{rest}. Clients get "
         "these answers.",

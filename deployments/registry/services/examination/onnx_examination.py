@@ -11,11 +11,11 @@ from deployments.registry.domain import object_keys, onnx_facts
 from deployments.registry.domain.formats import onnx
 from deployments.registry.domain.formats.catalogue import Detected
 from deployments.registry.domain.formats.format import Inspection
-from deployments.registry.domain.not_servable import quoted
+from deployments.registry.domain.not_servable import quote
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.services.examination import sandboxed_steps, use_examination
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 
 
 def examine(
@@ -42,7 +42,7 @@ def examine(
     directory = target.rpartition("/")[0]
     layout = {f"{directory}/{file}": f"{folder}{file}" for file in facts.external_files}
     if target in layout:
-        raise refused(
+        raise refuse_step(
             checklist,
             "Inputs and outputs",
             f"A file of weights is named {use.signature.backend.model_file}, the name of the graph in the "
@@ -72,7 +72,7 @@ def read(
     facts = onnx_facts.from_json(answer)
     signature = facts.signature
     batches = "dynamic batch dimension" if signature.is_batched else "no batch dimension"
-    checklist.passed(
+    checklist.pass_step(
         step,
         f"{len(signature.inputs):,} in, {len(signature.outputs):,} out, {batches}, "
         f"{facts.parameter_count:,} parameters{_describe_external(facts)}",
@@ -85,7 +85,7 @@ def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checkli
     step = "Runtime"
     custom = _custom_operators(facts)
     if custom:
-        checklist.warned(step, custom)
+        checklist.warn_step(step, custom)
         return custom
     checklist.running(step, "loading the model with ONNX Runtime")
     loaded = sandboxed_steps.run(
@@ -103,10 +103,10 @@ def load(version: ModelVersion, path: Path, facts: OnnxFacts, checklist: Checkli
             f"model ({loaded['missing_kernel']}) GPU support cannot be verified here: convert "
             "the model to fp32 or fp16, or ask a platform admin to release it."
         )
-        checklist.warned(step, reason)
+        checklist.warn_step(step, reason)
         return reason
     _compare_names(loaded, facts, step, checklist)
-    checklist.passed(step, f"ONNX Runtime {loaded['runtime']} loads it")
+    checklist.pass_step(step, f"ONNX Runtime {loaded['runtime']} loads it")
     return ""
 
 
@@ -126,11 +126,11 @@ def _compare_names(
     for kind, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         differing = sorted({tensor.name for tensor in tensors} ^ set(loaded[kind]))
         if differing:
-            raise refused(
+            raise refuse_step(
                 checklist,
                 step,
                 f"The {kind} in the file differ from those that ONNX Runtime reports: "
-                f"{quoted(differing[0])}. Export the model again.",
+                f"{quote(differing[0])}. Export the model again.",
             )
 
 

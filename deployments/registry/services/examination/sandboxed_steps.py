@@ -53,7 +53,7 @@ def run(
     """
     deaths = _count_deaths(version, checklist)
     if deaths >= MAX_DEATHS:
-        raise refused(checklist, step, _died_twice(_KILLED))
+        raise refuse_step(checklist, step, _died_twice(_KILLED))
     _add_death(version, 1)
     try:
         outcome = sandbox.run(
@@ -73,10 +73,10 @@ def run(
 
 
 @contextmanager
-def counted(version: ModelVersion, step: str, checklist: Checklist) -> Iterator[None]:
+def count_deaths(version: ModelVersion, step: str, checklist: Checklist) -> Iterator[None]:
     """Count a death of the worker if it is killed inside. Whatever else happens there does not count."""
     if _count_deaths(version, checklist) >= MAX_DEATHS:
-        raise refused(checklist, step, _died_twice(_KILLED))
+        raise refuse_step(checklist, step, _died_twice(_KILLED))
     _add_death(version, 1)
     try:
         yield
@@ -84,8 +84,8 @@ def counted(version: ModelVersion, step: str, checklist: Checklist) -> Iterator[
         _add_death(version, -1)
 
 
-def refused(checklist: Checklist, step: str, reason: str) -> FileRefused:
-    checklist.refused(step, reason)
+def refuse_step(checklist: Checklist, step: str, reason: str) -> FileRefused:
+    checklist.refuse_step(step, reason)
     return FileRefused(reason)
 
 
@@ -96,14 +96,14 @@ def _unwrap(
         case Finished(value):
             return value
         case Refused(message):
-            raise refused(checklist, step, message)
+            raise refuse_step(checklist, step, message)
         case Broken(cause):
             logger.warning("version %s cannot be read: %s", version.pk, cause)
-            raise refused(checklist, step, "The file cannot be read. Export the model again.")
+            raise refuse_step(checklist, step, "The file cannot be read. Export the model again.")
         case Died(cause, detail):
             logger.warning("reading version %s died of %s: %s", version.pk, cause, detail)
             if deaths + 1 >= MAX_DEATHS:
-                raise refused(checklist, step, _died_twice(detail))
+                raise refuse_step(checklist, step, _died_twice(detail))
             checklist.running(step, f"failed: {detail}; retrying once")
             raise ReaderDied(detail)
 

@@ -68,7 +68,7 @@ def create(
         StoredObject(item.key, item.version_id, item.size_bytes, item.etag) for item in objects
     ]
     notes = (_lock(store, stored), _tag(store, version, stored, checklist))
-    checklist.passed(
+    checklist.pass_step(
         _STEP,
         f"created from exactly {'this' if files == 'file' else 'these'} {files} and verified; "
         + "; ".join(note for note in notes if note),

@@ -14,7 +14,7 @@ from deployments.registry.gateways import object_store
 from deployments.registry.gateways.object_store import ArtifactStore, ObjectMissing, StoredObject
 from deployments.registry.selectors import versions
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 
 
 def check_sizes(
@@ -29,7 +29,7 @@ def check_sizes(
         objects[file.path] = _check_size(store, file, checklist)
     total = sum(stored.size_bytes for stored in objects.values())
     count = f"{len(objects):,} files, " if len(objects) > 1 else ""
-    checklist.passed(step, f"{count}{total:,} bytes, as declared")
+    checklist.pass_step(step, f"{count}{total:,} bytes, as declared")
     return objects
 
 
@@ -38,9 +38,9 @@ def _check_size(store: ArtifactStore, file: ArtifactFile, checklist: Checklist) 
         stored = store.head(file.key, file.s3_version_id)
     except ObjectMissing as error:
         reason = f"{file.path} is no longer in the bucket. Upload it again."
-        raise refused(checklist, "Size", reason) from error
+        raise refuse_step(checklist, "Size", reason) from error
     if stored.size_bytes != file.size_bytes:
-        raise refused(
+        raise refuse_step(
             checklist,
             "Size",
             f"Received {stored.size_bytes:,} bytes of {file.path}, expected {file.size_bytes:,}. "
@@ -73,7 +73,7 @@ def check_digests(
         ArtifactFile.objects.filter(pk=file.pk).update(sha256=sha256)
         file.sha256 = sha256
     version.sha256 = artifact_files.identity({file.path: file.sha256 for file in files})
-    checklist.passed(step, _describe(version, files))
+    checklist.pass_step(step, _describe(version, files))
     return version.sha256
 
 
@@ -116,7 +116,7 @@ def _opened(copy: Path | None) -> contextlib.AbstractContextManager[IO[bytes] | 
 
 def _require_declared(file: ArtifactFile, sha256: str, checklist: Checklist) -> None:
     if file.declared_sha256 and sha256 != file.declared_sha256:
-        raise refused(
+        raise refuse_step(
             checklist,
             "Digest",
             f"{file.path} is stored with SHA-256 {sha256[:12]}…, expected "

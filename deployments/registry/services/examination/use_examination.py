@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from deployments.models import ModelVersion
 from deployments.registry.domain import batching, declarations, input_sizes
-from deployments.registry.domain.batching import Verdict
+from deployments.registry.domain.batching import BatchingVerdict
 from deployments.registry.domain.declarations import Declaration
 from deployments.registry.domain.input_sizes import InputSizes
 from deployments.registry.domain.onnx_facts import OnnxFacts
 from deployments.registry.domain.signatures import Signature
 from deployments.registry.gateways import sandbox
-from deployments.registry.gateways.sandbox import Broken, Died, Finished, Limits, Refused
+from deployments.registry.gateways.sandbox import Broken, Died, Finished, Refused, SandboxLimits
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import refused
+from deployments.registry.services.examination.sandboxed_steps import refuse_step
 from deployments.sizing.domain import onnx
 from deployments.sizing.domain.onnx import VramEstimate
 
@@ -60,9 +60,9 @@ def _decide_batching(
     can_run: bool,
 ) -> Signature:
     suggested = facts.signature
-    verdict, reason = Verdict.NONE, ""
+    verdict, reason = BatchingVerdict.NONE, ""
     if suggested.is_batched:
-        verdict, reason = Verdict.UNKNOWN, "The model cannot run here."
+        verdict, reason = BatchingVerdict.UNKNOWN, "The model cannot run here."
     if suggested.is_batched and can_run and declaration.supports_batching is not False:
         checklist.running("Batching", "comparing single and batched requests")
         verdict, reason = _run_trial(path, facts, declaration, checklist)
@@ -72,7 +72,7 @@ def _decide_batching(
         is_declared=declaration.supports_batching,
         largest=declaration.max_batch_size,
     )
-    checklist.passed("Batching", decision.reason)
+    checklist.pass_step("Batching", decision.reason)
     return replace(
         suggested,
         max_batch_size=decision.max_batch_size,
@@ -82,7 +82,7 @@ def _decide_batching(
 
 def _run_trial(
     path: Path, facts: OnnxFacts, declaration: Declaration, checklist: Checklist
-) -> tuple[Verdict, str]:
+) -> tuple[BatchingVerdict, str]:
     """Run the batching trial. A crash here is no failure: a valid model may need more than these limits."""
     outcome = sandbox.run(
         _TRIAL,
@@ -96,16 +96,16 @@ def _run_trial(
     )
     match outcome:
         case Finished(value):
-            return Verdict(value["verdict"]), str(value["reason"])
+            return BatchingVerdict(value["verdict"]), str(value["reason"])
         case Died(_, detail):
-            return Verdict.UNKNOWN, f"The test was stopped: {detail}."
+            return BatchingVerdict.UNKNOWN, f"The test was stopped: {detail}."
         case Broken(_):
-            return Verdict.UNKNOWN, "Running it failed."
+            return BatchingVerdict.UNKNOWN, "Running it failed."
         case Refused(message):
-            return Verdict.UNKNOWN, f"Running it failed: {message[:300].rstrip('.')}."
+            return BatchingVerdict.UNKNOWN, f"Running it failed: {message[:300].rstrip('.')}."
 
 
-def _limits(path: Path, facts: OnnxFacts) -> Limits:
+def _limits(path: Path, facts: OnnxFacts) -> SandboxLimits:
     limits = sandbox.limits_for(path.stat().st_size + facts.external_bytes)
     cpu_seconds = limits.cpu_seconds + _TRIAL_CPU_SECONDS
     return replace(
@@ -131,14 +131,14 @@ def _estimate_memory(
     live, is_complete = _live_bytes(path, signature, sizes, checklist)
     estimate = onnx.estimate_vram(weights_bytes=facts.weights_bytes, live_bytes=live)
     if estimate.total_mib > _LARGEST_ESTIMATE_MIB:
-        raise refused(
+        raise refuse_step(
             checklist,
             step,
             "The file declares tensors of more than 16 TiB, more than any GPU holds. Export "
             "the model with its real shapes.",
         )
     notes = [*problems.values(), *_notes(sizes, is_complete=is_complete)]
-    checklist.passed(step, " ".join([_describe_estimate(estimate, sizes), *notes]))
+    checklist.pass_step(step, " ".join([_describe_estimate(estimate, sizes), *notes]))
     shown = replace(signature, facts={**signature.facts, "largest_inputs": sizes.text})
     return UseExamination(shown, estimate)
 

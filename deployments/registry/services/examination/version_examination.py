@@ -33,7 +33,7 @@ from deployments.registry.services.examination import (
     stored_files,
 )
 from deployments.registry.services.examination.checklist import Checklist
-from deployments.registry.services.examination.sandboxed_steps import FileRefused, refused
+from deployments.registry.services.examination.sandboxed_steps import FileRefused, refuse_step
 from deployments.registry.services.examination.serving_repository import RepositoryDraft
 from deployments.registry.services.scans import step as scan_step
 
@@ -149,11 +149,11 @@ def _check_format(
 ) -> Detected:
     detected = catalogue.detect(artifact)
     if not detected.format.is_accepted:
-        raise refused(checklist, "Format", detected.describe_refusal(version.filename))
+        raise refuse_step(checklist, "Format", detected.describe_refusal(version.filename))
     unpacked = (
         ", unpacked from the archive" if object_keys.is_unpacked(version.upload_prefix) else ""
     )
-    checklist.passed("Format", f"{detected.format.name}, detected from its content{unpacked}")
+    checklist.pass_step("Format", f"{detected.format.name}, detected from its content{unpacked}")
     return detected
 
 

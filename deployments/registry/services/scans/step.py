@@ -40,7 +40,7 @@ def scan(
     if known is not None and verdicts.describe_engines(scanners.engines()) == version.scan_engines:
         return known
     checklist.running(_STEP, "scanning for code")
-    with sandboxed_steps.counted(version, _STEP, checklist):
+    with sandboxed_steps.count_deaths(version, _STEP, checklist):
         return scanning.scan(
             ScanRequest(
                 artifact,
@@ -65,16 +65,16 @@ def columns_of(report: ScanReport) -> dict[str, Any]:
 def decide(version: ModelVersion, kind: Format, report: ScanReport, checklist: Checklist) -> str:
     """Return the reason for a quarantine, or empty. Marks the step of the checklist."""
     if not releases.is_release_needed(kind, report):
-        checklist.passed(_STEP, f"clean: {verdicts.describe_engines(report.engines)}")
+        checklist.pass_step(_STEP, f"clean: {verdicts.describe_engines(report.engines)}")
         return ""
     need = releases.describe_need(kind, report)
     release = releases.from_json(version.release)
     if release is not None and release.covers(report, clock.now()):
-        checklist.warned(_STEP, f"{need} {release.describe()}")
+        checklist.warn_step(_STEP, f"{need} {release.describe()}")
         return ""
     if not kind.can_be_released:
         need = releases.describe_no_engine(kind, report)
-        checklist.refused(_STEP, need)
+        checklist.refuse_step(_STEP, need)
         return need
-    checklist.refused(_STEP, f"{need} {_FIX}")
+    checklist.refuse_step(_STEP, f"{need} {_FIX}")
     return f"{need} {_FIX}"

@@ -111,10 +111,10 @@ def claim_of(spec: ServingSpec) -> DeviceClaim | None:
     return next((claim for claim in claims if claim is not None), None)
 
 
-def offered(shares: Sequence[GpuShare], placement: Placement) -> list[GpuShare]:
+def filter_shares(shares: Sequence[GpuShare], placement: Placement) -> list[GpuShare]:
     """Return one share of each size that pods of the placement can get, at the price that they pay."""
     for setting in SETTINGS:
-        shares = setting.offered(shares, placement)
+        shares = setting.filter_shares(shares, placement)
     return list(shares)
 
 

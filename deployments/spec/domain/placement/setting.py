@@ -94,7 +94,7 @@ class PlacementSetting(ABC):
         """Return the devices that each pod claims. None if it claims none."""
         return None
 
-    def offered(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
+    def filter_shares(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
         """Return the shares that pods of the placement can get, at the price that they pay."""
         return shares
 

@@ -52,7 +52,7 @@ def route_filter(access: ApiKeys) -> JsonObject:
     }
 
 
-def of_policy(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> ApiKeys:
+def read_policy(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> ApiKeys:
     namespace = policy["metadata"]["namespace"]
     auth = policy["spec"].get("apiKeyAuth")
     if not auth:

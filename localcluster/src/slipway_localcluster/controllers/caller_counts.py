@@ -41,7 +41,7 @@ class ClientMemory:
     def __init__(self) -> None:
         self._clients: dict[Key, Set[str]] = {}
 
-    def counted(self, access: Mapping[Key, Access]) -> dict[Key, CountedClients]:
+    def count_clients(self, access: Mapping[Key, Access]) -> dict[Key, CountedClients]:
         """Return the clients to count by route. Routes without keys are forgotten."""
         current = {key: set(item.clients) for key, item in access.items()}
         self._clients = {
@@ -54,7 +54,7 @@ class ClientMemory:
         }
 
 
-class Match(Protocol):
+class RouteMatch(Protocol):
     """The match of a route: what a request must have."""
 
     @property
@@ -67,7 +67,7 @@ class Match(Protocol):
     def headers(self) -> Sequence[tuple[str, str]]: ...
 
 
-def virtual_clusters(counted: CountedClients, match: Match) -> list[JsonObject]:
+def virtual_clusters(counted: CountedClients, match: RouteMatch) -> list[JsonObject]:
     """The path is part of them: on open routes callers may send any header."""
     end = r"(\?.*)?" if match.is_exact else r"([/?].*)?"
     prefix = "" if match.path == "/" and not match.is_exact else re.escape(match.path)

@@ -9,8 +9,8 @@ from slipway_localcluster.controllers import conditions, rolling
 from slipway_localcluster.controllers.events import Recorder
 from slipway_localcluster.controllers.ownership import (
     controller_reference,
+    filter_owned,
     is_deleted,
-    owned_by,
     write_status,
 )
 from slipway_localcluster.controllers.reconcile import reconcile_each
@@ -38,7 +38,7 @@ class Deployments:
 
         def reconcile_deployment(deployment: JsonObject) -> None:
             if not is_deleted(deployment):
-                owned = owned_by(deployment, living)
+                owned = filter_owned(deployment, living)
                 self._reconcile_deployment(deployment, sorted(owned, key=_revision))
 
         reconcile_each(self._store.list(DEPLOYMENT), reconcile_deployment)

@@ -76,7 +76,9 @@ class GatewayController:
         http2 = http_routes.http2_ports(services.values())
         pods = self._api.list(POD)
         listed = self._api.list(HTTP_ROUTE)
-        policies = self._policies.of({_key_of(route) for route in listed if _parents_of(route)})
+        policies = self._policies.read_policies(
+            {_key_of(route) for route in listed if _parents_of(route)}
+        )
         injections = self._policies.injections()
         routes: list[Route] = []
         endpoints: dict[str, Sequence[Endpoint]] = {}
@@ -114,7 +116,7 @@ class GatewayController:
     ) -> None:
         if self._files is None:
             return
-        self._files.update_filters(self._policies.of_gateway(), access)
+        self._files.update_filters(self._policies.read_gateway_access(), access)
         self._files.update(routes, endpoints)
         gateway_pod.maintain(
             self._api,

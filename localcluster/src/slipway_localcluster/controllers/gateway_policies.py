@@ -51,16 +51,16 @@ class GatewayPolicies:
         self._write_status = write_status
         self._memory = ClientMemory()
 
-    def of(self, routes: Set[Key]) -> dict[Key, Policies]:
+    def read_policies(self, routes: Set[Key]) -> dict[Key, Policies]:
         """Return the policies of routes by namespace and name, limited to those that have any."""
         secrets = self._secrets()
         access: dict[Key, Access] = self._attach(
             SECURITY_POLICY, routes, lambda policy: _access_of(policy, secrets)
         )
-        limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.of_policy)
-        scripted = self._attach(ENVOY_EXTENSION_POLICY, routes, scripts.of_policy)
+        limits = self._attach(BACKEND_TRAFFIC_POLICY, routes, rate_limits.read_policy)
+        scripted = self._attach(ENVOY_EXTENSION_POLICY, routes, scripts.read_policy)
         # Who calls is counted where a script leads, under the name that it leaves.
-        counted = self._memory.counted({key: access[key] for key in access.keys() - scripted})
+        counted = self._memory.count_clients({key: access[key] for key in access.keys() - scripted})
         return {
             key: Policies(access.get(key), limits.get(key), counted.get(key), scripted.get(key))
             for key in {*access, *limits, *scripted}
@@ -77,7 +77,7 @@ class GatewayPolicies:
             for item in self._list(SECRET)
         }
 
-    def of_gateway(self) -> GatewayAccess:
+    def read_gateway_access(self) -> GatewayAccess:
         """Return Istio's policies, which name the Gateway and have no status that says whether they hold."""
         return istio_policies.read(
             self._list(REQUEST_AUTHENTICATION), self._list(AUTHORIZATION_POLICY), self._gateway
@@ -106,5 +106,5 @@ class GatewayPolicies:
 
 def _access_of(policy: JsonObject, secrets: Mapping[Key, JsonObject]) -> Access:
     if policy["spec"].get("jwt"):
-        return provider_tokens.of_policy(policy)
-    return api_keys.of_policy(policy, secrets)
+        return provider_tokens.read_policy(policy)
+    return api_keys.read_policy(policy, secrets)

@@ -21,7 +21,7 @@ _METADATA, _PAYLOAD = "envoy.filters.http.jwt_authn", "payload"
 _HEADER = re.compile(r"request\.headers\[([^\]]+)\]")
 
 
-class Unsupported(Exception):
+class UnsupportedIstioPolicy(Exception):
     """The policy uses what this cluster does not translate."""
 
 
@@ -49,7 +49,7 @@ def read(
         name = f"{policy['metadata']['namespace']}/{policy['metadata']['name']}"
         try:
             translated = [_denied(rule) for rule in _denying(policy)]
-        except Unsupported:
+        except UnsupportedIstioPolicy:
             translated = [_EVERYTHING]
         denied |= {f"{name}/{number}": item for number, item in enumerate(translated)}
     providers = {f"rule-{number}": _provider(rule) for number, rule in enumerate(rules)}
@@ -110,7 +110,7 @@ def _provider(rule: JsonObject) -> JsonObject:
 def _denying(policy: JsonObject) -> Sequence[JsonObject]:
     """Raises Unsupported."""
     if policy["spec"].get("action") != "DENY":
-        raise Unsupported("only DENY is supported")
+        raise UnsupportedIstioPolicy("only DENY is supported")
     return _rules(policy, "rules")
 
 
@@ -120,7 +120,7 @@ _EVERYTHING: JsonObject = {"permissions": [{"any": True}], "principals": [{"any"
 def _denied(rule: JsonObject) -> JsonObject:
     """Raises Unsupported."""
     if set(rule) - {"from", "to", "when"}:
-        raise Unsupported("only from, to and when are supported")
+        raise UnsupportedIstioPolicy("only from, to and when are supported")
     paths = [path for to in rule.get("to") or () for path in _only(to["operation"], "paths")]
     who: list[JsonObject] = [
         {"not_id": {"or_ids": {"ids": [_principal(name) for name in names]}}}
@@ -128,7 +128,7 @@ def _denied(rule: JsonObject) -> JsonObject:
         if (names := _only(source["source"], "notRequestPrincipals"))
     ]
     if len(who) > 1:
-        raise Unsupported("only one source is supported")
+        raise UnsupportedIstioPolicy("only one source is supported")
     conditions = [_condition(item) for item in rule.get("when") or ()]
     return {
         "permissions": [_permission(path) for path in paths] or [{"any": True}],
@@ -141,7 +141,7 @@ def _denied(rule: JsonObject) -> JsonObject:
 def _only(item: JsonObject, field: str) -> list[str]:
     """Raises Unsupported for other fields."""
     if set(item) - {field}:
-        raise Unsupported(f"only {field} is supported")
+        raise UnsupportedIstioPolicy(f"only {field} is supported")
     return list(item.get(field) or ())
 
 
@@ -154,7 +154,7 @@ def _principal(name: str) -> JsonObject:
     """Return the match of `issuer/subject`, split at the last slash. Raises Unsupported for other principals."""
     issuer, _, subject = name.rpartition("/")
     if "*" in name or not issuer:
-        raise Unsupported("only exact principals are supported")
+        raise UnsupportedIstioPolicy("only exact principals are supported")
     return {"and_ids": {"ids": [_claim("iss", issuer), _claim("sub", subject)]}}
 
 
@@ -172,7 +172,7 @@ def _claim(name: str, value: str) -> JsonObject:
 def _condition(item: JsonObject) -> JsonObject:
     named = _HEADER.fullmatch(item["key"])
     if named is None or set(item) - {"key", "values"}:
-        raise Unsupported("only values of headers are supported")
+        raise UnsupportedIstioPolicy("only values of headers are supported")
     headers = [
         {"header": {"name": named[1], "string_match": {"exact": value}}} for value in item["values"]
     ]

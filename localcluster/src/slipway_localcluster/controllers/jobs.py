@@ -10,8 +10,8 @@ from slipway_localcluster.controllers import indexed_jobs
 from slipway_localcluster.controllers.events import Recorder
 from slipway_localcluster.controllers.ownership import (
     controller_reference,
+    filter_owned,
     is_deleted,
-    owned_by,
     write_status,
 )
 from slipway_localcluster.controllers.reconcile import reconcile_each
@@ -39,7 +39,7 @@ class Jobs:
 
         def reconcile_job(job: JsonObject) -> None:
             if not is_deleted(job):
-                self._reconcile_one(job, owned_by(job, pods))
+                self._reconcile_one(job, filter_owned(job, pods))
 
         reconcile_each(self._store.list(JOB), reconcile_job)
 

@@ -48,7 +48,7 @@ class InferenceServices:
         annotations = service["metadata"].get("annotations") or {}
         if annotations.get(_STOP) == "true":
             self._stop(service)
-            status = kserve_status.stopped(service)
+            status = kserve_status.report_stopped(service)
         else:
             try:
                 status = self._serve(service, annotations.get(_MODE, "Standard"))
@@ -76,7 +76,7 @@ class InferenceServices:
         pods = self._store.list(POD, namespace, deployment["spec"]["selector"]["matchLabels"])
         living = [pod for pod in pods if not is_deleted(pod)]
         living.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]), reverse=True)
-        return kserve_status.served(service, runtime, deployment, living)
+        return kserve_status.report_served(service, runtime, deployment, living)
 
     def _ensure(self, kind: Kind, service: JsonObject, desired: JsonObject) -> JsonObject:
         """Create, or reset the fields that follow from the service."""

@@ -15,7 +15,7 @@ from slipway_localcluster.objects import timestamp
 _INGRESS_DOMAIN = "example.com"
 
 
-def stopped(service: JsonObject) -> JsonObject:
+def report_stopped(service: JsonObject) -> JsonObject:
     """Return the status under the annotation `serving.kserve.io/stop: "true"`."""
     reason = {"reason": "Stopped", "message": "The InferenceService is stopped."}
     desired = [
@@ -45,7 +45,7 @@ def invalid(service: JsonObject, error: InvalidPredictor) -> JsonObject:
     return status
 
 
-def served(
+def report_served(
     service: JsonObject, runtime: Runtime, deployment: JsonObject, pods: Sequence[JsonObject]
 ) -> JsonObject:
     """Return the status of a service from its Deployment and its pods, newest pod first."""

@@ -24,7 +24,7 @@ def owner_uids(obj: JsonObject) -> list[str]:
     return [item["uid"] for item in obj["metadata"].get("ownerReferences") or ()]
 
 
-def owned_by(owner: JsonObject, objects: Iterable[JsonObject]) -> list[JsonObject]:
+def filter_owned(owner: JsonObject, objects: Iterable[JsonObject]) -> list[JsonObject]:
     uid = owner["metadata"]["uid"]
     return [item for item in objects if uid in owner_uids(item)]
 

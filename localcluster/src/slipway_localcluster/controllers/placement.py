@@ -32,7 +32,7 @@ def place(
     if missing_claim and nodes:
         reason = f'persistentvolumeclaim "{missing_claim}" not found'
         return Placement(None, f"0/{len(nodes)} nodes are available: {reason}.")
-    requested = resources.of_pod(pod)
+    requested = resources.sum_pod_requests(pod)
     reasons: Counter[str] = Counter()
     fitting: list[tuple[int, Decimal, str]] = []
     for node in nodes:
@@ -75,7 +75,7 @@ def _objections(
 
 
 def _lacking(requested: resources.Amounts, node: JsonObject, taken: resources.Amounts) -> list[str]:
-    allocatable = resources.of_node(node)
+    allocatable = resources.read_allocatable(node)
     lacking = [
         name
         for name, amount in sorted(requested.items())
@@ -143,7 +143,7 @@ def _matches(expression: JsonObject, labels: Mapping[str, str]) -> bool:
 
 def _free_fraction(node: JsonObject, taken: resources.Amounts) -> Decimal:
     """Return the mean free fraction of CPU and memory: the higher, the better."""
-    allocatable = resources.of_node(node)
+    allocatable = resources.read_allocatable(node)
     fractions = [
         (amount - taken.get(name, Decimal(0))) / amount
         for name, amount in allocatable.items()

@@ -26,7 +26,7 @@ _CACHE: Final = "300s"
 _TIMEOUT: Final = "10s"
 
 
-class Unsupported(Exception):
+class UnsupportedTokenPolicy(Exception):
     """The policy uses what this cluster does not translate."""
 
 
@@ -81,10 +81,10 @@ def key_servers(by_route: Mapping[Key, Any]) -> list[JsonObject]:
     return [clusters[name] for name in sorted(clusters)]
 
 
-def of_policy(policy: JsonObject) -> ProviderTokens:
+def read_policy(policy: JsonObject) -> ProviderTokens:
     try:
         return _translated(policy)
-    except Unsupported as error:
+    except UnsupportedTokenPolicy as error:
         return ProviderTokens(problem=str(error))
 
 
@@ -97,13 +97,15 @@ def _translated(policy: JsonObject) -> ProviderTokens:
     spec, metadata = policy["spec"], policy["metadata"]
     providers: Sequence[JsonObject] = spec["jwt"].get("providers") or ()
     if len(providers) != 1 or spec["jwt"].get("optional") or "apiKeyAuth" in spec:
-        raise Unsupported("only one provider is supported, and no other way in beside it")
+        raise UnsupportedTokenPolicy(
+            "only one provider is supported, and no other way in beside it"
+        )
     provider, authorization = providers[0], spec.get("authorization") or {}
     if authorization.get("defaultAction") != "Deny":
-        raise Unsupported("only authorization with the defaultAction Deny is supported")
+        raise UnsupportedTokenPolicy("only authorization with the defaultAction Deny is supported")
     headers: Sequence[JsonObject] = provider.get("claimToHeaders") or ()
     if len(headers) != 1:
-        raise Unsupported("claimToHeaders must name one claim")
+        raise UnsupportedTokenPolicy("claimToHeaders must name one claim")
     named = headers[0]
     rules = authorization.get("rules") or ()
     route = f"{metadata['namespace']}/{metadata['name']}/{provider['name']}"
@@ -120,10 +122,10 @@ def _provider(provider: JsonObject, named: JsonObject) -> JsonObject:
     """Raises Unsupported."""
     uri = (provider.get("remoteJWKS") or {}).get("uri", "")
     if urlsplit(uri).scheme not in ("http", "https"):
-        raise Unsupported("only a remoteJWKS at an HTTP address is supported")
+        raise UnsupportedTokenPolicy("only a remoteJWKS at an HTTP address is supported")
     extracted = provider.get("extractFrom") or {}
     if set(extracted) - {"headers"}:
-        raise Unsupported("tokens are taken from headers only")
+        raise UnsupportedTokenPolicy("tokens are taken from headers only")
     fetched = {"uri": uri, "cluster": _server_name(uri), "timeout": _TIMEOUT}
     return {
         "issuer": provider.get("issuer", ""),
@@ -149,7 +151,7 @@ def _principal(rule: JsonObject, provider: str) -> JsonObject:
     principal = rule.get("principal") or {}
     jwt = principal.get("jwt") or {}
     if rule.get("action") != "Allow" or set(principal) != {"jwt"} or jwt["provider"] != provider:
-        raise Unsupported("only rules that allow claims of the provider are supported")
+        raise UnsupportedTokenPolicy("only rules that allow claims of the provider are supported")
     return {"and_ids": {"ids": [_claim(provider, claim) for claim in jwt["claims"]]}}
 
 

@@ -19,7 +19,7 @@ _ALWAYS = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class HeaderMatch:
     """A header that has just this value, or one that the regular expression matches as a whole; with neither, any
     value, each of which is counted by itself.
     """
@@ -30,10 +30,10 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RateRule:
     """A limit of `requests` in `seconds` for requests that all matches hold for."""
 
-    matches: tuple[Match, ...]
+    matches: tuple[HeaderMatch, ...]
     requests: int
     seconds: int
 
@@ -42,12 +42,12 @@ class Rule:
 class RateLimits:
     """The rate limits of a route. With a `problem` nobody is served. `buffer_bytes` 0 passes bodies on as they come."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RateRule, ...] = ()
     buffer_bytes: int = 0
     problem: str = ""
 
 
-def of_policy(policy: JsonObject) -> RateLimits:
+def read_policy(policy: JsonObject) -> RateLimits:
     spec = policy["spec"]
     local = (spec.get("rateLimit") or {}).get("local")
     buffer = int(parse_quantity((spec.get("requestBuffer") or {}).get("limit", 0)))
@@ -60,7 +60,7 @@ def of_policy(policy: JsonObject) -> RateLimits:
         return RateLimits(problem="only rules for headers with values are supported")
 
 
-def _rule(item: JsonObject) -> Rule:
+def _rule(item: JsonObject) -> RateRule:
     """Raises KeyError for what is not supported."""
     headers = [header for selector in item["clientSelectors"] for header in selector["headers"]]
     limit = item["limit"]
@@ -68,22 +68,22 @@ def _rule(item: JsonObject) -> Rule:
     if not any(match.exact is not None or match.regex is not None for match in matches):
         # It would limit everyone who sends the header, known or not.
         raise KeyError("value")
-    return Rule(matches, int(limit["requests"]), _SECONDS[limit["unit"]])
+    return RateRule(matches, int(limit["requests"]), _SECONDS[limit["unit"]])
 
 
-def _match(header: JsonObject) -> Match:
+def _match(header: JsonObject) -> HeaderMatch:
     kind = header.get("type", "Exact")
     if header.get("invert"):
         raise KeyError("invert")
     if kind == "Distinct":
         if "value" in header:
             raise KeyError("value")
-        return Match(header["name"])
+        return HeaderMatch(header["name"])
     if kind == "RegularExpression":
-        return Match(header["name"], regex=header["value"])
+        return HeaderMatch(header["name"], regex=header["value"])
     if kind != "Exact":
         raise KeyError("type")
-    return Match(header["name"], exact=header["value"])
+    return HeaderMatch(header["name"], exact=header["value"])
 
 
 def empty_filter() -> JsonObject:
@@ -128,19 +128,19 @@ def route_filter(limits: RateLimits) -> JsonObject:
     }
 
 
-def _entry(key: str, match: Match) -> JsonObject:
+def _entry(key: str, match: HeaderMatch) -> JsonObject:
     """Return a descriptor's entry. An entry without a value gives each value a bucket of its own."""
     return {"key": key} if _is_any(match) else {"key": key, "value": "matched"}
 
 
-def _selection(number: int, rule: Rule) -> JsonObject:
+def _selection(number: int, rule: RateRule) -> JsonObject:
     actions = [
         _action(f"rule-{number}-match-{place}", match) for place, match in enumerate(rule.matches)
     ]
     return {"actions": actions}
 
 
-def _action(key: str, match: Match) -> JsonObject:
+def _action(key: str, match: HeaderMatch) -> JsonObject:
     if _is_any(match):
         return {"request_headers": {"header_name": match.header, "descriptor_key": key}}
     value = (
@@ -153,7 +153,7 @@ def _action(key: str, match: Match) -> JsonObject:
     return {"header_value_match": matched}
 
 
-def _is_any(match: Match) -> bool:
+def _is_any(match: HeaderMatch) -> bool:
     return match.exact is None and match.regex is None
 
 

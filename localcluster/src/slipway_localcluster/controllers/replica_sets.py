@@ -6,8 +6,8 @@ from slipway_localcluster.controllers import conditions
 from slipway_localcluster.controllers.events import Recorder
 from slipway_localcluster.controllers.ownership import (
     controller_reference,
+    filter_owned,
     is_deleted,
-    owned_by,
     write_status,
 )
 from slipway_localcluster.controllers.reconcile import reconcile_each
@@ -33,7 +33,7 @@ class ReplicaSets:
 
         def reconcile_replica_set(replica_set: JsonObject) -> None:
             if not is_deleted(replica_set):
-                self._reconcile_replica_set(replica_set, owned_by(replica_set, pods))
+                self._reconcile_replica_set(replica_set, filter_owned(replica_set, pods))
 
         reconcile_each(self._store.list(REPLICA_SET), reconcile_replica_set)
 

@@ -10,7 +10,7 @@ from slipway_localcluster.errors import JsonObject
 Amounts = Mapping[str, Decimal]
 
 
-def of_pod(pod: JsonObject) -> Amounts:
+def sum_pod_requests(pod: JsonObject) -> Amounts:
     """Return the requests of a pod: the sum of its containers and sidecars, or its largest init container with the
     sidecars that start before it.
     """
@@ -41,7 +41,7 @@ def _requests(container: JsonObject) -> Amounts:
     return {name: parse_quantity(amount) for name, amount in requests.items()}
 
 
-def of_node(node: JsonObject) -> Amounts:
+def read_allocatable(node: JsonObject) -> Amounts:
     status = node.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}
     return {name: parse_quantity(amount) for name, amount in allocatable.items()}

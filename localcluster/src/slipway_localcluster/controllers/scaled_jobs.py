@@ -15,8 +15,8 @@ from slipway_localcluster.controllers import scaled_job_triggers as triggers
 from slipway_localcluster.controllers.events import Recorder
 from slipway_localcluster.controllers.ownership import (
     controller_reference,
+    filter_owned,
     is_deleted,
-    owned_by,
     write_status,
 )
 from slipway_localcluster.controllers.reconcile import reconcile_each
@@ -44,7 +44,7 @@ class ScaledJobs:
 
         def reconcile_one(scaled: JsonObject) -> None:
             if not is_deleted(scaled) and self._is_due(scaled):
-                self._poll(scaled, owned_by(scaled, jobs))
+                self._poll(scaled, filter_owned(scaled, jobs))
 
         reconcile_each(self._store.list(SCALED_JOB), reconcile_one)
 

@@ -32,7 +32,9 @@ class Scheduler:
             if chosen.node is None:
                 self._refuse(pod, chosen.message)
             elif self._bind(pod, chosen.node):
-                used[chosen.node] = resources.add(used[chosen.node], resources.of_pod(pod))
+                used[chosen.node] = resources.add(
+                    used[chosen.node], resources.sum_pod_requests(pod)
+                )
 
     def _missing_claim(self, pod: JsonObject) -> str:
         for volume in pod["spec"].get("volumes") or ():
@@ -93,7 +95,7 @@ def used_by_node(pods: Sequence[JsonObject]) -> defaultdict[str, resources.Amoun
     for pod in pods:
         node = pod["spec"].get("nodeName")
         if node and (pod.get("status") or {}).get("phase") not in FINISHED_PHASES:
-            used[node] = resources.add(used[node], resources.of_pod(pod))
+            used[node] = resources.add(used[node], resources.sum_pod_requests(pod))
     return used
 
 

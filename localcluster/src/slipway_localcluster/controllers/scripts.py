@@ -27,7 +27,7 @@ class Script:
         return {SCRIPT_FILTER: {"@type": f"{_TYPES}.lua.v3.LuaPerRoute", "source_code": script}}
 
 
-def of_policy(policy: JsonObject) -> Script:
+def read_policy(policy: JsonObject) -> Script:
     listed: Sequence[JsonObject] = policy["spec"].get("lua") or ()
     if len(listed) != 1 or listed[0].get("type") != "Inline":
         return Script(problem="only one inline script is supported")

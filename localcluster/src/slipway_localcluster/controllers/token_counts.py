@@ -54,7 +54,7 @@ end
 """
 
 
-class Match(Protocol):
+class PathMatch(Protocol):
     @property
     def path(self) -> str: ...
 
@@ -64,7 +64,7 @@ def disabled_filter() -> JsonObject:
     return {"name": FILTER, "disabled": True, "typed_config": {"@type": f"{_LUA}.Lua"}}
 
 
-def route_filter(match: Match) -> JsonObject:
+def route_filter(match: PathMatch) -> JsonObject:
     """Return the filter of a route. Empty for routes whose responses contain no token counts."""
     if not _PATH.search(match.path):
         return {}

@@ -11,16 +11,16 @@ import sys
 
 import uvicorn
 
-from slipway_localcluster.language_server.api import Api
-from slipway_localcluster.language_server.engine import BLOCK_TOKENS, Engine, Limits
+from slipway_localcluster.language_server.api import CompletionApi
+from slipway_localcluster.language_server.engine import BLOCK_TOKENS, Engine, EngineLimits
 from slipway_localcluster.language_server.metrics import SERVERS, VLLM, Metrics
 from slipway_localcluster.language_server.network import Network
-from slipway_localcluster.language_server.server import Server
+from slipway_localcluster.language_server.server import LanguageServer
 
 _STEP = "LOCALCLUSTER_STEP_SECONDS"
 # The first with --shutdown-timeout.
 _DRAINING_VLLM = (0, 18)
-_DEFAULTS = Limits()
+_DEFAULTS = EngineLimits()
 _LABEL = (
     "This is the local cluster's stand-in for {server}: a small network with random weights. It loads no "
     "weights, and its answers have no meaning.\n"
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
     sys.stdout.flush()
     blocks = options.num_gpu_blocks_override
     longest = min(options.max_model_len, _DEFAULTS.context_tokens, blocks * BLOCK_TOKENS)
-    limits = Limits(
+    limits = EngineLimits(
         context_tokens=longest,
         requests=options.max_num_seqs,
         blocks=blocks,
@@ -83,13 +83,13 @@ def main(arguments: list[str]) -> int:
     adapters = [module.partition("=")[0] for module in options.lora_modules]
     engine = Engine(Network(name), limits, Metrics(name, server))
     form = "{adapter}" if server is VLLM else "{model}:{adapter}"
-    api = Api([name, *adapters], engine, adapter_form=form)
+    api = CompletionApi([name, *adapters], engine, adapter_form=form)
     config = uvicorn.Config(
         api.application(), host="127.0.0.1", port=options.port, log_level="warning"
     )
     # SGLang finishes what it has, however long that takes.
     drain_seconds = float(options.shutdown_timeout or 0) if server is VLLM else None
-    Server(config, api, engine, drain_seconds=drain_seconds).run()
+    LanguageServer(config, api, engine, drain_seconds=drain_seconds).run()
     return 0
 
 

@@ -47,7 +47,7 @@ class Generation:
     has_usage: bool
 
 
-class Api:
+class CompletionApi:
     """The HTTP API of the language server. `models` are the model and its adapters, which answer as it does: no
     adapter is loaded. A request names an adapter as `adapter_form` says.
     """

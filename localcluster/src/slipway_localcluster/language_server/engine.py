@@ -19,7 +19,7 @@ BLOCK_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EngineLimits:
     """The limits of the engine. `step_seconds` is the least time of a step: the CPU of the demo has other work too."""
 
     context_tokens: int = 2048
@@ -58,7 +58,7 @@ class Sequence:
 class Engine:
     """The engine that generates tokens. `run` takes the steps; all other methods are called on its event loop."""
 
-    def __init__(self, network: Network, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, network: Network, limits: EngineLimits, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
         self._network = network

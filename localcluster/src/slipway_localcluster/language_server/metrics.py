@@ -21,7 +21,7 @@ FINISHED_REASONS = ("stop", "length", "abort", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ExportedServer:
     """Whose metrics are exported. A metric without a name is not."""
 
     name: str
@@ -33,7 +33,7 @@ class Server:
     is_status_exact: bool
 
 
-VLLM = Server(
+VLLM = ExportedServer(
     name="vLLM",
     labels={"engine": "0"},
     names={
@@ -57,7 +57,7 @@ VLLM = Server(
     http_labels=("handler", "method", "status"),
     is_status_exact=False,
 )
-SGLANG = Server(
+SGLANG = ExportedServer(
     name="SGLang",
     labels={"tp_rank": "0"},
     names={
@@ -85,7 +85,7 @@ SERVERS = {"vllm": VLLM, "sglang": SGLANG}
 class Metrics:
     """Every series exists from the start with 0, as vLLM's do."""
 
-    def __init__(self, model: str, server: Server = VLLM) -> None:
+    def __init__(self, model: str, server: ExportedServer = VLLM) -> None:
         self._server = server
         self._registry = CollectorRegistry()
         self._labels = {"model_name": model, **server.labels}

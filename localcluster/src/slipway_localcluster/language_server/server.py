@@ -5,20 +5,25 @@ from types import FrameType
 
 import uvicorn
 
-from slipway_localcluster.language_server.api import Api
+from slipway_localcluster.language_server.api import CompletionApi
 from slipway_localcluster.language_server.engine import Engine
 
 # For clients that do not read what they asked for.
 _FLUSH_SECONDS = 5
 
 
-class Server(uvicorn.Server):
+class LanguageServer(uvicorn.Server):
     """At SIGTERM vLLM refuses new requests, and aborts the running ones after `drain_seconds`, by default at
     once. None: SGLang, which goes on until it runs none.
     """
 
     def __init__(
-        self, config: uvicorn.Config, api: Api, engine: Engine, *, drain_seconds: float | None
+        self,
+        config: uvicorn.Config,
+        api: CompletionApi,
+        engine: Engine,
+        *,
+        drain_seconds: float | None,
     ) -> None:
         config.timeout_graceful_shutdown = _FLUSH_SECONDS
         super().__init__(config)

@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     confinement.isolate(memory_mib=options.memory_mib, seconds=seconds)
     from slipway_localcluster.load_test import trial  # noqa: PLC0415  after the isolation
 
-    limits = trial.Limits(memory_mib=options.memory_mib, seconds=seconds)
+    limits = trial.TrialLimits(memory_mib=options.memory_mib, seconds=seconds)
     return trial.run(options.folder, options.model, limits)
 
 

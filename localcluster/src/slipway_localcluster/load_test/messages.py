@@ -21,7 +21,7 @@ _STARVED = (_LOCK_WAS_LATE, "is not healthy", "waiting for the stub process")
 _OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Unable to allocate")
 
 
-def of_log(log: Path, folder: Path) -> str:
+def summarize_log(log: Path, folder: Path) -> str:
     text = _tail(log)
     errors = [entry for entry in _errors(text) if not any(part in entry for part in _NO_CAUSE)]
     causes = [e for e in errors if any(e.startswith(start) for start in _CAUSES)]
@@ -29,7 +29,7 @@ def of_log(log: Path, folder: Path) -> str:
     return tidy("; ".join(chosen), folder)
 
 
-def of_answer(body: bytes, folder: Path) -> str:
+def describe_answer(body: bytes, folder: Path) -> str:
     """Describe a response other than 200."""
     try:
         text = str(json.loads(body)["error"])

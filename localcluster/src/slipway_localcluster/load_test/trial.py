@@ -38,7 +38,7 @@ _MAYBE_STARVED = ("not_loaded", "crashed", "not_answered")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TrialLimits:
     memory_mib: int
     seconds: float
 
@@ -62,7 +62,7 @@ class _Stopped(Exception):
         self.outcome = outcome
 
 
-def run(folder: Path, model: str, limits: Limits) -> Result:
+def run(folder: Path, model: str, limits: TrialLimits) -> Result:
     """Run the load test, and return outcome and detail, and what was measured. The outcome is `starved` instead of
     a failure that Triton also has where it gets no processor time; `failure` is then the outcome without that
     doubt.
@@ -138,7 +138,7 @@ class _Trial:
         process: subprocess.Popen[bytes],
         port: int,
         folder: Path,
-        limits: Limits,
+        limits: TrialLimits,
         started: float,
     ) -> None:
         self._process, self._port, self._folder = process, port, folder
@@ -189,7 +189,7 @@ class _Trial:
                     return answered | self._answer_sample(model)
             except (ConnectionError, http.client.HTTPException):
                 return self._failed("crashed", self._log())
-            detail = messages.of_answer(answer.body, self._folder)
+            detail = messages.describe_answer(answer.body, self._folder)
         return self._failed("not_answered", detail)
 
     def _answer_sample(self, model: str) -> Result:
@@ -200,7 +200,9 @@ class _Trial:
         for file in sorted(folder.iterdir(), key=lambda item: int(item.name.split("-")[0])):
             answer, _ = self._infer(model, file)
             if answer.status != 200:
-                return self._failed("not_answered", messages.of_answer(answer.body, self._folder))
+                return self._failed(
+                    "not_answered", messages.describe_answer(answer.body, self._folder)
+                )
             answers.append(answer.body[answer.header_bytes :])
         return {"sample_answers": base64.b64encode(b"".join(answers)).decode()}
 
@@ -221,7 +223,7 @@ class _Trial:
         code = self._process.poll()
         if code is not None and -code in _LIMIT_SIGNALS:
             return f"Triton was ended by {signal.Signals(-code).name}"
-        return messages.of_log(self._folder / _LOG, self._folder)
+        return messages.summarize_log(self._folder / _LOG, self._folder)
 
     def _request(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import forbidden, invalid, required
+from slipway_localcluster.rules.causes import forbidden, invalid, report_required
 from slipway_localcluster.rules.formats import amount_of, find_choice_faults, find_number_faults
 
 # The field that holds the source of each type of metric.
@@ -23,7 +23,7 @@ def find_autoscaler_faults(obj: JsonObject) -> Iterator[Cause]:
     target = spec.get("scaleTargetRef") or {}
     for field in ("kind", "name"):
         if not target.get(field):
-            yield required(f"spec.scaleTargetRef.{field}")
+            yield report_required(f"spec.scaleTargetRef.{field}")
     if not target.get("apiVersion"):
         yield invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group")
     metrics = spec.get("metrics") or ()
@@ -55,14 +55,16 @@ def _metric_faults(path: str, metric: JsonObject) -> Iterator[Cause]:
     name = _SOURCES[kind]
     source = metric.get(name)
     if source is None:
-        yield required(f"{path}.{name}", "must populate information for the given metric source")
+        yield report_required(
+            f"{path}.{name}", "must populate information for the given metric source"
+        )
         return
     for field in _SOURCES.values():
         if field != name and metric.get(field) is not None:
             detail = "must populate the given metric source only"
             yield forbidden(f"{path}.{field}", detail)
     if "esource" in kind and not source.get("name"):
-        yield required(f"{path}.{name}.name", "must specify a resource name")
+        yield report_required(f"{path}.{name}.name", "must specify a resource name")
     yield from _target_faults(f"{path}.{name}.target", source.get("target") or {}, kind)
 
 
@@ -76,4 +78,6 @@ def _target_faults(path: str, target: JsonObject, kind: str) -> Iterator[Cause]:
             yield invalid(f"{path}.{field}", str(target[field]), "must be positive")
     if not any(field in target for field in _VALUES):
         first = "averageUtilization" if "esource" in kind else "averageValue"
-        yield required(f"{path}.{first}", "must set either a target raw value or a utilization")
+        yield report_required(
+            f"{path}.{first}", "must set either a target raw value or a utilization"
+        )

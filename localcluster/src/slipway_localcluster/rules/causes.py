@@ -11,11 +11,11 @@ def invalid(field: str, value: Any, detail: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}", field)
 
 
-def required(field: str, detail: str = "") -> Cause:
+def report_required(field: str, detail: str = "") -> Cause:
     return Cause("FieldValueRequired", f"Required value{_suffix(detail)}", field)
 
 
-def unsupported(field: str, value: Any, allowed: Iterable[str]) -> Cause:
+def report_unsupported(field: str, value: Any, allowed: Iterable[str]) -> Cause:
     listed = ", ".join(f'"{item}"' for item in sorted(allowed))
     message = f"Unsupported value: {_shown(value)}: supported values: {listed}"
     return Cause("FieldValueNotSupported", message, field)

@@ -5,7 +5,7 @@ from typing import Any
 
 from slipway_localcluster import kinds
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import forbidden, invalid, required
+from slipway_localcluster.rules.causes import forbidden, invalid, report_required
 from slipway_localcluster.rules.pod_defaults import complete_pod_spec
 from slipway_localcluster.rules.workloads import is_selected
 
@@ -54,7 +54,7 @@ def _job_faults(live: JsonObject, obj: JsonObject) -> Iterator[Cause]:
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     selector = spec.get("selector")
     if selector is None:
-        yield required("spec.selector")
+        yield report_required("spec.selector")
     if not is_selected(selector, labels):
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, detail)

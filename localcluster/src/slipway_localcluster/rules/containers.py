@@ -10,7 +10,7 @@ from slipway_localcluster.rules.causes import (
     forbidden,
     invalid,
     not_found,
-    required,
+    report_required,
 )
 from slipway_localcluster.rules.formats import (
     PROTOCOLS,
@@ -45,7 +45,7 @@ def find_container_faults(
     yield from find_name_faults(f"{path}.name", container.get("name"))
     image = container.get("image")
     if not image:
-        yield required(f"{path}.image")
+        yield report_required(f"{path}.image")
     elif image != image.strip():
         yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     yield from find_choice_faults(
@@ -72,7 +72,7 @@ def _port_faults(path: str, ports: Collection[JsonObject]) -> Iterator[Cause]:
                 yield duplicate(f"{here}.name", name)
             names.add(name)
         if not port.get("containerPort"):
-            yield required(f"{here}.containerPort")
+            yield report_required(f"{here}.containerPort")
         else:
             yield from find_port_faults(f"{here}.containerPort", port["containerPort"])
         if port.get("hostPort"):
@@ -84,7 +84,7 @@ def _environment_faults(path: str, variables: Collection[JsonObject]) -> Iterato
     for index, variable in enumerate(variables):
         here, name = f"{path}[{index}]", variable.get("name")
         if not name:
-            yield required(f"{here}.name")
+            yield report_required(f"{here}.name")
         elif not is_environment_name(name):
             yield invalid(f"{here}.name", name, "must be printable ASCII characters without '='")
         source = variable.get("valueFrom")
@@ -105,11 +105,11 @@ def _mount_faults(
     for index, mount in enumerate(mounts):
         here, name, place = f"{path}[{index}]", mount.get("name"), mount.get("mountPath")
         if not name:
-            yield required(f"{here}.name")
+            yield report_required(f"{here}.name")
         elif name not in volumes:
             yield not_found(f"{here}.name", name)
         if not place:
-            yield required(f"{here}.mountPath")
+            yield report_required(f"{here}.mountPath")
         elif place in places:
             yield invalid(f"{here}.mountPath", place, "must be unique")
         places.add(str(place))
@@ -143,7 +143,9 @@ def _request_faults(
     shown = limits.get(name)
     if limit is None:
         if not _is_native(name):
-            yield required(f"{path}.limits", "limit must be set for non overcommitable resources")
+            yield report_required(
+                f"{path}.limits", "limit must be set for non overcommitable resources"
+            )
     elif not _is_native(name) and amount_of(request) != limit:
         yield invalid(f"{path}.requests", request, f"must be equal to {name} limit of {shown}")
     elif amount_of(request) > limit:
@@ -159,7 +161,7 @@ def _is_native(name: str) -> bool:
 def _probe_faults(path: str, name: str, probe: JsonObject) -> Iterator[Cause]:
     handlers = [handler for handler in _HANDLERS if probe.get(handler) is not None]
     if not handlers:
-        yield required(path, "must specify a handler type")
+        yield report_required(path, "must specify a handler type")
     for handler in handlers[1:]:
         yield forbidden(f"{path}.{handler}", "may not specify more than 1 handler type")
     if handlers:
@@ -173,7 +175,7 @@ def _probe_faults(path: str, name: str, probe: JsonObject) -> Iterator[Cause]:
 def _handler_faults(path: str, kind: str, handler: JsonObject) -> Iterator[Cause]:
     if kind == "exec":
         if not handler.get("command"):
-            yield required(f"{path}.command")
+            yield report_required(f"{path}.command")
         return
     yield from find_port_faults(f"{path}.port", handler.get("port"))
     if kind == "httpGet":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import invalid, required
+from slipway_localcluster.rules.causes import invalid, report_required
 from slipway_localcluster.rules.formats import is_content_key
 
 _MOST_BYTES = 1024 * 1024
@@ -29,7 +29,7 @@ def find_secret_faults(obj: JsonObject) -> Iterator[Cause]:
     yield from _key_faults("data", data)
     for key in _TYPED_KEYS.get(obj.get("type", "Opaque"), ()):
         if key not in data:
-            yield required(f"data[{key}]")
+            yield report_required(f"data[{key}]")
     yield from _size_faults("data", data)
 
 

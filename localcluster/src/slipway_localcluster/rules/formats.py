@@ -9,7 +9,12 @@ from typing import Any
 from kubernetes.utils import parse_quantity
 
 from slipway_localcluster.errors import Cause
-from slipway_localcluster.rules.causes import forbidden, invalid, required, unsupported
+from slipway_localcluster.rules.causes import (
+    forbidden,
+    invalid,
+    report_required,
+    report_unsupported,
+)
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(rf"{LABEL.pattern}(\.{LABEL.pattern})*")
@@ -72,7 +77,7 @@ def amount_of(quantity: Any) -> Decimal:
 def find_name_faults(field: str, name: Any) -> Iterator[Cause]:
     """Find the faults of a part's name, such as a container's: it is required, and an RFC 1123 label."""
     if not name:
-        yield required(field)
+        yield report_required(field)
     elif not is_label(name):
         yield invalid(field, name, f"a lowercase RFC 1123 label (regex '{LABEL.pattern}')")
 
@@ -94,7 +99,7 @@ def find_number_faults(field: str, value: int | None, *, least: int = 0) -> Iter
 def find_choice_faults(field: str, value: Any, allowed: Collection[str]) -> Iterator[Cause]:
     """Find the faults of a choice. An absent value has a default."""
     if value is not None and value not in allowed:
-        yield unsupported(field, value, allowed)
+        yield report_unsupported(field, value, allowed)
 
 
 def find_label_faults(field: str, labels: Mapping[str, str] | None) -> Iterator[Cause]:
@@ -118,11 +123,13 @@ def find_expression_faults(
     """Find the faults of an expression. `comparisons` are operators with one number, which node selectors have too."""
     operator, values = expression.get("operator", ""), expression.get("values") or ()
     if operator in _WITH_VALUES and not values:
-        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        yield report_required(
+            f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"
+        )
     elif operator in _WITHOUT_VALUES and values:
         yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists'")
     elif operator in comparisons and len(values) != 1:
-        yield required(f"{path}.values", "must be specified single value")
+        yield report_required(f"{path}.values", "must be specified single value")
     elif operator not in (*_WITH_VALUES, *_WITHOUT_VALUES, *comparisons):
         yield invalid(f"{path}.operator", operator, "not a valid selector operator")
     if not is_qualified_name(expression.get("key") or ""):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import invalid, required
+from slipway_localcluster.rules.causes import invalid, report_required
 from slipway_localcluster.rules.formats import find_label_faults, find_number_faults
 from slipway_localcluster.rules.pods import find_pod_spec_faults
 
@@ -29,14 +29,16 @@ def find_job_faults(obj: JsonObject) -> Iterator[Cause]:
     yield from find_pod_spec_faults("spec.template.spec", pod, _RESTART_POLICIES)
     # An API server has completed an absent policy to Always before it looks.
     if pod.get("restartPolicy") in (None, "", "Always"):
-        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+        yield report_required(
+            "spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'
+        )
     yield from _find_indexed_faults(spec, pod)
 
 
 def _find_indexed_faults(spec: JsonObject, pod: JsonObject) -> Iterator[Cause]:
     is_indexed = spec.get("completionMode") == "Indexed"
     if is_indexed and spec.get("completions") is None:
-        yield required("spec.completions", "when completion mode is Indexed")
+        yield report_required("spec.completions", "when completion mode is Indexed")
     if spec.get("backoffLimitPerIndex") is not None and not is_indexed:
         yield invalid(
             "spec.backoffLimitPerIndex",

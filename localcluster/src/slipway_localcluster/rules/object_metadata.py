@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from slipway_localcluster.errors import Cause, JsonObject
 from slipway_localcluster.kinds import Kind
-from slipway_localcluster.rules.causes import forbidden, invalid, required
+from slipway_localcluster.rules.causes import forbidden, invalid, report_required
 from slipway_localcluster.rules.formats import (
     LABEL,
     SUBDOMAIN,
@@ -65,7 +65,7 @@ def _owner_faults(owners: list[JsonObject] | tuple[()]) -> Iterator[Cause]:
     for owner in owners:
         for field in _OWNER_FIELDS:
             if not owner.get(field):
-                yield required(f"metadata.ownerReferences.{field}", "must not be empty")
+                yield report_required(f"metadata.ownerReferences.{field}", "must not be empty")
     if sum(owner.get("controller") is True for owner in owners) > 1:
         detail = "Only one reference can have Controller set to true"
         yield invalid("metadata.ownerReferences", len(owners), detail)

@@ -8,8 +8,8 @@ from slipway_localcluster.rules.causes import (
     duplicate,
     forbidden,
     invalid,
-    required,
-    unsupported,
+    report_required,
+    report_unsupported,
 )
 from slipway_localcluster.rules.containers import find_container_faults
 from slipway_localcluster.rules.formats import (
@@ -58,7 +58,7 @@ def find_pod_spec_faults(
 
 def _containers_faults(path: str, spec: JsonObject, volumes: set[str]) -> Iterator[Cause]:
     if not spec.get("containers"):
-        yield required(f"{path}.containers")
+        yield report_required(f"{path}.containers")
     names: set[Any] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
@@ -104,7 +104,7 @@ def _toleration_faults(path: str, toleration: JsonObject) -> Iterator[Cause]:
         detail = "value must be empty when `operator` is 'Exists'"
         yield invalid(f"{path}.operator", toleration, detail)
     elif operator not in ("Exists", "Equal"):
-        yield unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
+        yield report_unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
     yield from find_choice_faults(f"{path}.effect", toleration.get("effect"), ("", *_EFFECTS))
 
 
@@ -114,7 +114,7 @@ def _spread_faults(path: str, constraints: Collection[JsonObject]) -> Iterator[C
         if constraint.get("maxSkew", 0) <= 0:
             yield invalid(f"{here}.maxSkew", constraint.get("maxSkew", 0), "must be greater than 0")
         if not constraint.get("topologyKey"):
-            yield required(f"{here}.topologyKey", "can not be empty")
+            yield report_required(f"{here}.topologyKey", "can not be empty")
         action = constraint.get("whenUnsatisfiable", "")
         allowed = ("DoNotSchedule", "ScheduleAnyway")
         yield from find_choice_faults(f"{here}.whenUnsatisfiable", action, allowed)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import forbidden, invalid, required
+from slipway_localcluster.rules.causes import forbidden, invalid, report_required
 from slipway_localcluster.rules.formats import (
     PROTOCOLS,
     find_choice_faults,
@@ -58,7 +58,7 @@ def _port_faults(path: str, port: JsonObject) -> Iterator[Cause]:
 
 def _peer_faults(path: str, peer: JsonObject) -> Iterator[Cause]:
     if not peer:
-        yield required(path, "must specify a peer")
+        yield report_required(path, "must specify a peer")
     for field in ("podSelector", "namespaceSelector"):
         yield from find_selector_faults(f"{path}.{field}", peer.get(field))
     block = peer.get("ipBlock")
@@ -71,7 +71,7 @@ def _peer_faults(path: str, peer: JsonObject) -> Iterator[Cause]:
 def _block_faults(path: str, block: JsonObject) -> Iterator[Cause]:
     outer = _network(block.get("cidr"))
     if not block.get("cidr"):
-        yield required(f"{path}.cidr")
+        yield report_required(f"{path}.cidr")
     elif outer is None:
         yield invalid(f"{path}.cidr", block["cidr"], "must be a valid CIDR value")
     for index, text in enumerate(block.get("except") or ()):

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Collection, Iterator
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import duplicate, invalid, required
+from slipway_localcluster.rules.causes import duplicate, invalid, report_required
 from slipway_localcluster.rules.formats import (
     PROTOCOLS,
     find_choice_faults,
@@ -21,7 +21,7 @@ def find_service_faults(obj: JsonObject) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
     ports = spec.get("ports") or ()
     if not ports and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
-        yield required("spec.ports")
+        yield report_required("spec.ports")
     yield from _port_faults("spec.ports", ports)
     yield from find_choice_faults("spec.type", spec.get("type"), _TYPES)
     yield from find_label_faults("spec.selector", spec.get("selector"))

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slipway_localcluster.errors import Cause, JsonObject
-from slipway_localcluster.rules.causes import forbidden, invalid, required, unsupported
+from slipway_localcluster.rules.causes import (
+    forbidden,
+    invalid,
+    report_required,
+    report_unsupported,
+)
 from slipway_localcluster.rules.formats import (
     find_label_faults,
     find_number_faults,
@@ -33,7 +38,7 @@ def find_replica_set_faults(obj: JsonObject) -> Iterator[Cause]:
         yield from find_number_faults(f"spec.{field}", spec.get(field))
     selector = spec.get("selector")
     if selector is None:
-        yield required("spec.selector")
+        yield report_required("spec.selector")
     elif not any(selector.values()):
         yield invalid("spec.selector", selector, "empty selector is invalid")
     faults = list(find_selector_faults("spec.selector", selector))
@@ -48,7 +53,7 @@ def find_replica_set_faults(obj: JsonObject) -> Iterator[Cause]:
 def _strategy_faults(path: str, strategy: JsonObject) -> Iterator[Cause]:
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in _STRATEGIES:
-        yield unsupported(path, strategy, _STRATEGIES)
+        yield report_unsupported(path, strategy, _STRATEGIES)
     elif kind == "Recreate" and rolling is not None:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         yield forbidden(f"{path}.rollingUpdate", detail)

@@ -67,15 +67,15 @@ def _of_field(model_name: str, name: str, annotation: str) -> Schema:
         return _AMOUNTS if annotation == "str" else Schema(_MAP, values=_AMOUNTS)
     if name in _BYTES.get(model_name, ()):
         return Schema(_MAP, values=Schema(_SCALARS["str"], form=BASE64))
-    return of_annotation(annotation)
+    return read_annotation(annotation)
 
 
 @functools.cache
-def of_annotation(annotation: str) -> Schema:
+def read_annotation(annotation: str) -> Schema:
     """Return the schema of a type that a model states, such as `List[V1Container]`."""
     generic = _GENERIC.match(annotation)
     if generic is not None:
-        inner = functools.partial(of_annotation, generic[2])
+        inner = functools.partial(read_annotation, generic[2])
         if generic[1] == "List":
             return Schema(frozenset({"array"}), items=inner)
         return Schema(_MAP, values=inner)

@@ -8,7 +8,7 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from slipway_localcluster.schemas.schema import Rule
+from slipway_localcluster.schemas.schema import CelRule
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +32,13 @@ def _compile(expression: str) -> Any:
 
 
 @functools.cache
-def _compile_all(rules: Sequence[Rule]) -> Any:
+def _compile_all(rules: Sequence[CelRule]) -> Any:
     """One expression, because most of the time of a rule goes into handing the value over."""
     known = [rule.expression for rule in rules if _compile(rule.expression) is not None]
     return _compile(" && ".join(f"({expression})" for expression in known)) if known else None
 
 
-def are_met(rules: Sequence[Rule], value: Any) -> bool:
+def are_met(rules: Sequence[CelRule], value: Any) -> bool:
     """Return whether the rules are met. A rule that ends with an error is not met."""
     compiled = _compile_all(rules)
     return compiled is None or compiled.eval(data={"self": value}).value() is True

@@ -13,13 +13,13 @@ from slipway_localcluster.schemas.gateway_references import (
     PORT,
 )
 from slipway_localcluster.schemas.schema import (
-    Rule,
+    CelRule,
     Schema,
     choice,
-    closed,
+    define_closed,
+    define_open,
     list_of,
     number,
-    opened,
     text,
 )
 
@@ -34,7 +34,7 @@ def _header(value_size: int) -> Schema:
         "name": _TOKEN,
         "value": text(least=1, most=value_size),
     }
-    return closed(fields, "name", "value")
+    return define_closed(fields, "name", "value")
 
 
 def _has_prefix_match(filters: str, field: str) -> str:
@@ -47,35 +47,35 @@ def _has_prefix_match(filters: str, field: str) -> str:
 
 _PATH_CHARACTERS = "^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$"
 _PATH_RULES = (
-    Rule("!self.literal || self.value.startsWith('/')", "value must be an absolute path"),
+    CelRule("!self.literal || self.value.startsWith('/')", "value must be an absolute path"),
     *(
-        Rule(f"!self.literal || !self.value.contains('{part}')", f"must not contain '{part}'")
+        CelRule(f"!self.literal || !self.value.contains('{part}')", f"must not contain '{part}'")
         for part in ("//", "/./", "/../", "%2f", "%2F", "#")
     ),
     *(
-        Rule(f"!self.literal || !self.value.endsWith('{part}')", f"must not end with '{part}'")
+        CelRule(f"!self.literal || !self.value.endsWith('{part}')", f"must not end with '{part}'")
         for part in ("/..", "/.")
     ),
-    Rule(
+    CelRule(
         f'!self.literal || self.value.matches(r"""{_PATH_CHARACTERS}""")',
         "must only contain valid characters",
     ),
 )
 _LITERAL = "((has(self.type) ? self.type : 'PathPrefix') != 'RegularExpression')"
-_PATH = closed(
+_PATH = define_closed(
     {
         "type": choice("Exact", "PathPrefix", "RegularExpression"),
         "value": text(most=1024),
     },
     rules=tuple(
-        Rule(
+        CelRule(
             f"!has(self.value) || ({rule.expression.replace('self.literal', _LITERAL)})",
             rule.message,
         )
         for rule in _PATH_RULES
     ),
 )
-_MATCH = closed(
+_MATCH = define_closed(
     {
         "path": _PATH,
         "headers": list_of(_header(4096), most=16, keys=("name",)),
@@ -85,7 +85,7 @@ _MATCH = closed(
         ),
     }
 )
-_PORT_RULE = Rule(
+_PORT_RULE = CelRule(
     "has(self.port) || (has(self.kind) && self.kind != 'Service')"
     " || (has(self.group) && self.group != '')",
     "Must have port for Service reference",
@@ -97,8 +97,8 @@ _BACKEND_FIELDS = {
     "namespace": text(rf"^{LABEL}$", least=1, most=63),
     "port": PORT,
 }
-_BACKEND_REFERENCE = closed(_BACKEND_FIELDS, "name", rules=(_PORT_RULE,))
-_NEW_PATH = closed(
+_BACKEND_REFERENCE = define_closed(_BACKEND_FIELDS, "name", rules=(_PORT_RULE,))
+_NEW_PATH = define_closed(
     {
         "type": choice("ReplaceFullPath", "ReplacePrefixMatch"),
         "replaceFullPath": text(most=1024),
@@ -106,7 +106,7 @@ _NEW_PATH = closed(
     },
     "type",
     rules=tuple(
-        Rule(
+        CelRule(
             f"has(self.{field}) == (self.type == '{kind}')",
             f"{field} must be specified when type is '{kind}', and only then",
         )
@@ -116,20 +116,20 @@ _NEW_PATH = closed(
         )
     ),
 )
-_NEW_HEADER = closed({"name": _TOKEN, "value": text(least=1, most=4096)}, "name", "value")
+_NEW_HEADER = define_closed({"name": _TOKEN, "value": text(least=1, most=4096)}, "name", "value")
 _HEADERS = list_of(_NEW_HEADER, most=16, keys=("name",))
-_MODIFIER = closed(
+_MODIFIER = define_closed(
     {"set": _HEADERS, "add": _HEADERS, "remove": list_of(text(), most=16, is_set=True)},
 )
-_MIRROR = closed(
+_MIRROR = define_closed(
     {
         "backendRef": _BACKEND_REFERENCE,
         "percent": number(0, 100),
-        "fraction": closed(
+        "fraction": define_closed(
             {"numerator": number(0), "denominator": number(1, default=100)},
             "numerator",
             rules=(
-                Rule(
+                CelRule(
                     "self.numerator <= (has(self.denominator) ? self.denominator : 100)",
                     "numerator must be less than or equal to denominator",
                 ),
@@ -138,14 +138,14 @@ _MIRROR = closed(
     },
     "backendRef",
     rules=(
-        Rule(
+        CelRule(
             "!(has(self.percent) && has(self.fraction))",
             "Only one of percent or fraction may be specified in HTTPRequestMirrorFilter",
         ),
     ),
 )
 _HOSTNAME = text(rf"^{HOST}$", least=1, most=253)
-_REDIRECT = closed(
+_REDIRECT = define_closed(
     {
         "scheme": choice("http", "https"),
         "hostname": _HOSTNAME,
@@ -160,18 +160,18 @@ _FILTERS: dict[str, tuple[str, Schema]] = {
     "ResponseHeaderModifier": ("responseHeaderModifier", _MODIFIER),
     "RequestMirror": ("requestMirror", _MIRROR),
     "RequestRedirect": ("requestRedirect", _REDIRECT),
-    "URLRewrite": ("urlRewrite", closed({"hostname": _HOSTNAME, "path": _NEW_PATH})),
+    "URLRewrite": ("urlRewrite", define_closed({"hostname": _HOSTNAME, "path": _NEW_PATH})),
     "ExtensionRef": (
         "extensionRef",
-        closed({"group": GROUP, "kind": KIND, "name": NAME}, "group", "kind", "name"),
+        define_closed({"group": GROUP, "kind": KIND, "name": NAME}, "group", "kind", "name"),
     ),
-    "CORS": ("cors", opened()),
+    "CORS": ("cors", define_open()),
 }
-_FILTER = closed(
+_FILTER = define_closed(
     {"type": choice(*_FILTERS), **dict(_FILTERS.values())},
     "type",
     rules=tuple(
-        Rule(
+        CelRule(
             f"has(self.{field}) == (self.type == '{kind}')",
             f"filter.{field} must be specified for {kind} filter.type, and only for it",
         )
@@ -184,25 +184,25 @@ _FILTER_LIST = list_of(
     most=16,
     rules=(
         *(
-            Rule(f"self.filter(f, f.type == '{kind}').size() <= 1", f"{kind} cannot be repeated")
+            CelRule(f"self.filter(f, f.type == '{kind}').size() <= 1", f"{kind} cannot be repeated")
             for kind in _ONCE
         ),
-        Rule(
+        CelRule(
             "!(self.exists(f, f.type == 'RequestRedirect')"
             " && self.exists(f, f.type == 'URLRewrite'))",
             "May specify either httpRouteFilterRequestRedirect or httpRouteFilterRequestRewrite",
         ),
     ),
 )
-_BACKEND = closed(
+_BACKEND = define_closed(
     {**_BACKEND_FIELDS, "weight": number(0, 1_000_000), "filters": _FILTER_LIST},
     "name",
     rules=(_PORT_RULE,),
 )
-_TIMEOUTS = closed(
+_TIMEOUTS = define_closed(
     {"request": _DURATION, "backendRequest": _DURATION},
     rules=(
-        Rule(
+        CelRule(
             "!(has(self.request) && has(self.backendRequest)"
             " && duration(self.request) != duration('0s')"
             " && duration(self.backendRequest) > duration(self.request))",
@@ -210,7 +210,7 @@ _TIMEOUTS = closed(
         ),
     ),
 )
-_ROUTE_RULE = closed(
+_ROUTE_RULE = define_closed(
     {
         "name": text(rf"^{HOST}$", least=1, most=253),
         "matches": list_of(_MATCH, most=64),
@@ -219,13 +219,13 @@ _ROUTE_RULE = closed(
         "timeouts": _TIMEOUTS,
     },
     rules=(
-        Rule(
+        CelRule(
             "!(has(self.backendRefs) && size(self.backendRefs) > 0 && has(self.filters)"
             " && self.filters.exists(f, has(f.requestRedirect)))",
             "RequestRedirect filter must not be used together with backendRefs",
         ),
         *(
-            Rule(
+            CelRule(
                 f"!{found} || !has(self.matches) || (size(self.matches) == 1"
                 " && (!has(self.matches[0].path) || !has(self.matches[0].path.type)"
                 " || self.matches[0].path.type == 'PathPrefix'))",
@@ -247,7 +247,7 @@ _ROUTE_RULE = closed(
         ),
     ),
 )
-HTTP_ROUTE_SPEC = closed(
+HTTP_ROUTE_SPEC = define_closed(
     {
         "parentRefs": PARENTS,
         "hostnames": list_of(text(rf"^(\*\.)?{HOST}$", least=1, most=253), most=16),
@@ -256,7 +256,7 @@ HTTP_ROUTE_SPEC = closed(
             least=1,
             most=16,
             rules=(
-                Rule(
+                CelRule(
                     # A rule without matches has one.
                     " + ".join(
                         f"(self.size() > {place} ? (has(self[{place}].matches)"

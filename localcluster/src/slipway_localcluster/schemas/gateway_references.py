@@ -1,6 +1,6 @@
 """How the Gateway API's kinds name other objects."""
 
-from slipway_localcluster.schemas.schema import Rule, closed, list_of, number, text
+from slipway_localcluster.schemas.schema import CelRule, define_closed, list_of, number, text
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 HOST = rf"{LABEL}(\.{LABEL})*"
@@ -9,7 +9,7 @@ GROUP = text(rf"^$|^{HOST}$", most=253)
 KIND = text(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$", least=1, most=63)
 NAME = text(least=1, most=253)
 
-PARENT = closed(
+PARENT = define_closed(
     {
         "group": GROUP,
         "kind": KIND,
@@ -32,12 +32,12 @@ PARENTS = list_of(
     PARENT,
     most=32,
     rules=(
-        Rule(
+        CelRule(
             f"self.all(a, self.exists_one(b, {_SAME} && {_SECTIONS}))",
             "sectionName must be unique when parentRefs includes 2 or more references "
             "to the same parent",
         ),
-        Rule(
+        CelRule(
             f"self.all(a, self.all(b, !({_SAME}) || has(a.sectionName) == has(b.sectionName)))",
             "sectionName must be specified when parentRefs includes 2 or more references "
             "to the same parent",

@@ -6,14 +6,14 @@ from slipway_localcluster.schemas.schema import (
     TEXT,
     Schema,
     choice,
-    closed,
+    define_closed,
     list_of,
     number,
     text,
 )
 
 _HOST = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_CONDITION = closed(
+_CONDITION = define_closed(
     {
         "lastTransitionTime": Schema(TEXT.types, form=DATE_TIME),
         "message": text(most=32768),
@@ -36,10 +36,10 @@ _CONTROLLER = text(
     least=1,
     most=253,
 )
-_PARENT_STATUS = closed(
+_PARENT_STATUS = define_closed(
     {"conditions": _CONDITIONS, "controllerName": _CONTROLLER, "parentRef": PARENT},
     "conditions",
     "controllerName",
     "parentRef",
 )
-HTTP_ROUTE_STATUS = closed({"parents": list_of(_PARENT_STATUS, most=32)}, "parents")
+HTTP_ROUTE_STATUS = define_closed({"parents": list_of(_PARENT_STATUS, most=32)}, "parents")

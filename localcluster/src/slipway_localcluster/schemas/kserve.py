@@ -5,7 +5,7 @@ From KServe's reference of v0.20. With SLIPWAY_CRD_DIR the published ones are us
 
 import functools
 
-from slipway_localcluster.schemas.built_in import of_annotation, schema_of_model
+from slipway_localcluster.schemas.built_in import read_annotation, schema_of_model
 from slipway_localcluster.schemas.schema import (
     ANYTHING,
     BOOLEAN,
@@ -13,20 +13,20 @@ from slipway_localcluster.schemas.schema import (
     Part,
     Schema,
     choice,
-    closed,
+    define_closed,
+    define_open,
     list_of,
     map_of,
     number,
-    opened,
     text,
 )
 
 _TEXTS = map_of(TEXT)
-_FORMAT = closed({"name": TEXT, "version": TEXT}, "name")
+_FORMAT = define_closed({"name": TEXT, "version": TEXT}, "name")
 _STORAGE_URIS = list_of(
-    closed({"uri": text(least=1), "mountPath": text("^/.*", most=255)}, "uri"), least=1
+    define_closed({"uri": text(least=1), "mountPath": text("^/.*", most=255)}, "uri"), least=1
 )
-_CONFIDENTIAL = closed({"enabled": BOOLEAN, "resourceId": TEXT}, "enabled")
+_CONFIDENTIAL = define_closed({"enabled": BOOLEAN, "resourceId": TEXT}, "enabled")
 # Frameworks of the first API: each is a container with a place for the model.
 _FRAMEWORKS = (
     "sklearn",
@@ -46,15 +46,15 @@ _COMPONENT: dict[str, Part] = {
     "scaleTarget": number(),
     "scaleMetric": choice("cpu", "memory", "concurrency", "rps"),
     "scaleMetricType": choice("Utilization", "AverageValue"),
-    "autoScaling": opened(),
+    "autoScaling": define_open(),
     "containerConcurrency": number(),
     "timeout": number(),
     "canaryTrafficPercent": number(),
-    "logger": opened(),
-    "batcher": opened(),
+    "logger": define_open(),
+    "batcher": define_open(),
     "labels": _TEXTS,
     "annotations": _TEXTS,
-    "deploymentStrategy": opened(),
+    "deploymentStrategy": define_open(),
 }
 _RUNTIME_POD = (
     "containers",
@@ -75,11 +75,11 @@ def inference_service_spec() -> Schema:
     extension = {
         **_fields("V1Container"),
         **artifact,
-        "storage": opened(),
+        "storage": define_open(),
         "confidential": _CONFIDENTIAL,
     }
-    model = closed({**extension, "modelFormat": _FORMAT, "runtime": TEXT})
-    framework = closed(extension)
+    model = define_closed({**extension, "modelFormat": _FORMAT, "runtime": TEXT})
+    framework = define_closed(extension)
     predictor = {
         **component,
         "model": model,
@@ -88,12 +88,12 @@ def inference_service_spec() -> Schema:
         "workerSpec": _worker(_fields("V1PodSpec")),
     }
     fields = {
-        "predictor": closed(predictor),
-        "transformer": closed(component),
-        "explainer": closed({**component, "art": framework}),
+        "predictor": define_closed(predictor),
+        "transformer": define_closed(component),
+        "explainer": define_closed({**component, "art": framework}),
         "canary": ANYTHING,
     }
-    return closed(fields, "predictor")
+    return define_closed(fields, "predictor")
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def serving_runtime_spec() -> Schema:
         "labels": _TEXTS,
         "annotations": _TEXTS,
     }
-    supported = closed(
+    supported = define_closed(
         {
             "name": TEXT,
             "version": TEXT,
@@ -124,17 +124,17 @@ def serving_runtime_spec() -> Schema:
         "grpcDataEndpoint": TEXT,
         "httpDataEndpoint": TEXT,
         "replicas": number(0, 65535),
-        "storageHelper": opened(),
-        "builtInAdapter": opened(),
+        "storageHelper": define_open(),
+        "builtInAdapter": define_open(),
     }
-    return closed(fields, "containers")
+    return define_closed(fields, "containers")
 
 
 def _worker(pod: dict[str, Part], *required: str) -> Schema:
     sizes = dict.fromkeys(("pipelineParallelSize", "tensorParallelSize", "size"), number())
-    return closed({**pod, **sizes}, *required)
+    return define_closed({**pod, **sizes}, *required)
 
 
 def _fields(model_name: str) -> dict[str, Part]:
     schema = schema_of_model(model_name)
-    return dict(schema.fields) if schema else {"containers": of_annotation("List[V1Container]")}
+    return dict(schema.fields) if schema else {"containers": read_annotation("List[V1Container]")}

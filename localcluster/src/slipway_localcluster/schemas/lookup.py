@@ -23,7 +23,7 @@ from slipway_localcluster.kinds import (
     Kind,
 )
 from slipway_localcluster.schemas import envoy_gateway, gateway, istio, kserve
-from slipway_localcluster.schemas.built_in import of_annotation, schema_of_model
+from slipway_localcluster.schemas.built_in import read_annotation, schema_of_model
 from slipway_localcluster.schemas.gateway_status import HTTP_ROUTE_STATUS
 from slipway_localcluster.schemas.published import schema_in
 from slipway_localcluster.schemas.schema import (
@@ -31,9 +31,9 @@ from slipway_localcluster.schemas.schema import (
     TEXT,
     Part,
     Schema,
-    closed,
+    define_closed,
+    define_open,
     list_of,
-    opened,
 )
 from slipway_localcluster.topology import NATIVE_GROUPS
 
@@ -53,7 +53,7 @@ def schema_of(kind: Kind) -> Schema:
     published = schema_in(Path(named), kind) if named else None
     if published is None:
         return _own(kind)
-    metadata = of_annotation("V1ObjectMeta")
+    metadata = read_annotation("V1ObjectMeta")
     fields = {**published.fields, "apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
     return Schema(
         published.types,
@@ -65,15 +65,15 @@ def schema_of(kind: Kind) -> Schema:
 
 
 def _own(kind: Kind) -> Schema:
-    conditions = opened(conditions=list_of(opened(type=TEXT, status=TEXT)), url=TEXT)
+    conditions = define_open(conditions=list_of(define_open(type=TEXT, status=TEXT)), url=TEXT)
     fields = {
         "apiVersion": TEXT,
         "kind": TEXT,
-        "metadata": of_annotation("V1ObjectMeta"),
+        "metadata": read_annotation("V1ObjectMeta"),
         "spec": _own_spec(kind),
-        "status": _OWN_STATUSES.get(kind, conditions) if kind.has_status else opened(),
+        "status": _OWN_STATUSES.get(kind, conditions) if kind.has_status else define_open(),
     }
-    return closed(fields)
+    return define_closed(fields)
 
 
 _OWN_STATUSES: Mapping[Kind, Schema] = {HTTP_ROUTE: HTTP_ROUTE_STATUS}
@@ -92,4 +92,4 @@ _OWN_SPECS: Mapping[Kind, Callable[[], Part]] = {
 
 
 def _own_spec(kind: Kind) -> Part:
-    return _OWN_SPECS.get(kind, opened)()
+    return _OWN_SPECS.get(kind, define_open)()

@@ -15,8 +15,8 @@ from slipway_localcluster.schemas.schema import (
     ABSENT,
     DATE_TIME,
     NUMBER_OR_TEXT,
+    CelRule,
     Part,
-    Rule,
     Schema,
 )
 
@@ -76,10 +76,10 @@ def _types(node: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({"number", "integer"} if kind == "number" else {kind})
 
 
-def _rules(node: Mapping[str, Any]) -> Iterator[Rule]:
+def _rules(node: Mapping[str, Any]) -> Iterator[CelRule]:
     for rule in node.get("x-kubernetes-validations") or ():
         if "oldSelf" not in rule["rule"]:
             message = rule.get("message") or f"failed rule: {rule['rule']}"
             # A word of the language where the rule is written, and none for the runtime here.
             expression = rule["rule"].replace("__namespace__", "namespace")
-            yield Rule(expression, message, rule.get("fieldPath", ""))
+            yield CelRule(expression, message, rule.get("fieldPath", ""))

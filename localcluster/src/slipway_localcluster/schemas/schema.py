@@ -11,7 +11,7 @@ QUANTITY, BASE64, DATE_TIME = "quantity", "base64", "date-time"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CelRule:
     """A rule in CEL on the value (`self`); `place` is the part of it that a refusal names."""
 
     expression: str
@@ -45,7 +45,7 @@ class Schema:
     list_keys: tuple[str, ...] = ()
     is_set: bool = False
     default: Any = ABSENT
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[CelRule, ...] = ()
 
     def part_named(self, name: str) -> "Schema | None":
         """Return the schema of a field, or of a map's values. None if there is none."""
@@ -87,7 +87,7 @@ def list_of(
     most: int | None = None,
     keys: tuple[str, ...] = (),
     is_set: bool = False,
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[CelRule, ...] = (),
 ) -> Schema:
     return Schema(
         frozenset({"array"}),
@@ -104,13 +104,15 @@ def map_of(value: Part) -> Schema:
     return Schema(frozenset({"object"}), values=value)
 
 
-def closed(fields: Mapping[str, Part], *required: str, rules: tuple[Rule, ...] = ()) -> Schema:
+def define_closed(
+    fields: Mapping[str, Part], *required: str, rules: tuple[CelRule, ...] = ()
+) -> Schema:
     """Return the schema of an object with these fields and no others."""
     types = frozenset({"object"})
     return Schema(types, is_open=False, fields=fields, required=required, rules=rules)
 
 
-def opened(**fields: Part) -> Schema:
+def define_open(**fields: Part) -> Schema:
     """Return the schema of an object with these fields and any others."""
     return Schema(frozenset({"object"}), fields=fields)
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from deployments.registry.domain.metadata.search_query import (
-    Condition,
-    Reference,
+    MetricCondition,
     SearchQuery,
+    VersionReference,
     parse,
     parse_condition,
 )
@@ -18,18 +18,21 @@ from deployments.registry.domain.metadata.search_query import (
         ("Int8 Detector", SearchQuery(words=("int8", "detector"))),
         ("the detector with int8", SearchQuery(words=("detector", "int8"))),
         ("the", SearchQuery(words=("the",))),
-        ("v3", SearchQuery(references=(Reference(3),))),
-        ("detector:3", SearchQuery(references=(Reference(3, "detector"),))),
-        ("vision/detector:v3", SearchQuery(references=(Reference(3, "detector", "vision"),))),
+        ("v3", SearchQuery(references=(VersionReference(3),))),
+        ("detector:3", SearchQuery(references=(VersionReference(3, "detector"),))),
+        (
+            "vision/detector:v3",
+            SearchQuery(references=(VersionReference(3, "detector", "vision"),)),
+        ),
         ("v99999999999", SearchQuery(words=("v99999999999",))),
         ("v9999999999", SearchQuery(words=("v9999999999",))),
         ("vgg16", SearchQuery(words=("vgg16",))),
-        ("mAP > 0.5", SearchQuery(conditions=(Condition("map", ">", 0.5),))),
-        ("loss<=1e-3", SearchQuery(conditions=(Condition("loss", "<=", 0.001),))),
+        ("mAP > 0.5", SearchQuery(conditions=(MetricCondition("map", ">", 0.5),))),
+        ("loss<=1e-3", SearchQuery(conditions=(MetricCondition("loss", "<=", 0.001),))),
         ("map>high", SearchQuery(words=("map>high",))),
         ("map>nan", SearchQuery(words=("map>nan",))),
         ("precision=int8", SearchQuery(labels=(("precision", "int8"),))),
-        ("epochs=30", SearchQuery(conditions=(Condition("epochs", "=", 30.0),))),
+        ("epochs=30", SearchQuery(conditions=(MetricCondition("epochs", "=", 30.0),))),
         ("=", SearchQuery(words=("=",))),
         ("a\x00b", SearchQuery(words=("b",))),
         (

@@ -43,7 +43,7 @@ class HardwareTenancy(PlacementSetting):
     def requirements(self, spec: ServingSpec) -> Sequence[NodeRequirement]:
         return (RequiredLabels(((_LABEL, "dedicated"),)),) if _is_dedicated(spec.placement) else ()
 
-    def offered(self, shares: Sequence[GpuShare], placement: Any) -> Sequence[GpuShare]:
+    def filter_shares(self, shares: Sequence[GpuShare], placement: Any) -> Sequence[GpuShare]:
         if not _is_dedicated(placement):
             return shares
         return [

@@ -20,7 +20,7 @@ from deployments.spec.domain import serving_spec
 from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.serving_spec import Placement
 from fleet.clusters.domain.capabilities import Capabilities, Feature
-from fleet.clusters.domain.node_pools import NodePool, Requirement
+from fleet.clusters.domain.node_pools import KarpenterRequirement, NodePool
 from fleet.models import Cluster, Node
 from portal.accounts.models import User
 from portal.core.definitions import Rejected
@@ -91,7 +91,9 @@ def test_rest_takes_it_stores_it_and_refuses_other_values(world: World) -> None:
 
 
 def test_a_spec_that_was_stored_before_it_existed_has_the_default() -> None:
-    spec = serving_spec.stored({"engine": "triton", "instance_type": "g5.xlarge", "placement": {}})
+    spec = serving_spec.read_stored(
+        {"engine": "triton", "instance_type": "g5.xlarge", "placement": {}}
+    )
 
     assert spec.to_json()["placement"]["tenancy"] == "default"
     with pytest.raises(Rejected):
@@ -143,7 +145,7 @@ def test_fit_counts_only_nodes_that_have_it(world: World) -> None:
 def test_a_node_pool_gives_it_or_not_or_it_cannot_be_known(world: World) -> None:
     answers = {}
     for values in (("dedicated",), ("default",), ()):
-        required = (Requirement(LABEL, "In", values),) if values else ()
+        required = (KarpenterRequirement(LABEL, "In", values),) if values else ()
         _capable(world, node_pools=(NodePool("gpu", required),))
         check = _checks(world, **DEDICATED)["Capacity now"]
         answers[values] = (check.ok, check.detail.partition("have it. ")[2])

@@ -92,7 +92,7 @@ def test_who_was_signed_out_meanwhile_is_refused(client: Client, server: Server,
 
 @pytest.mark.parametrize("auth_time", [None, "1", True, 0, -5, 10**12])
 def test_a_time_that_is_none_is_not_known(auth_time: Any) -> None:
-    assert confirmation.authenticated_at({"auth_time": auth_time}) is None
+    assert confirmation.read_sign_in_time({"auth_time": auth_time}) is None
 
 
 def test_a_sign_in_of_before_confirms_nothing(ana: User, provider: Provider) -> None:

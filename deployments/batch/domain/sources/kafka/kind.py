@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
-from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.interface import MessageQueue
 from deployments.batch.domain.sources.kafka import marks, topic
 from deployments.batch.domain.sources.library import Library
 from portal.core.definitions import Rejected
@@ -31,7 +31,7 @@ class KafkaKind:
     example: str = "kafka://kafka.vision.svc:9092/requests"
     schemes: tuple[str, ...] = ("kafka://",)
     modules: tuple[ModuleType, ...] = (marks, topic)
-    source_class: str = topic.KafkaTopic.__name__
+    source_class: str = topic.KafkaSource.__name__
 
     def library(self) -> Library | None:
         return _KAFKA
@@ -45,7 +45,7 @@ class KafkaKind:
             "Answers to messages of Kafka go to a prefix of S3: what is read there was answered and committed once.",
         )
 
-    def read(self, source: str, output: str, settings: BatchSettings) -> Queue:
+    def read(self, source: str, output: str, settings: BatchSettings) -> MessageQueue:
         found = self._parse(source)
         name, servers = found["topic"], _servers_of(found)
         group = settings.consumer_group or _GROUP
@@ -66,9 +66,9 @@ class KafkaKind:
             "answers": "",
             "library": _KAFKA.digest,
         }
-        return Queue(self, plan, tuple(servers), name, group, dead_letters)
+        return MessageQueue(self, plan, tuple(servers), name, group, dead_letters)
 
-    def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
+    def triggers(self, queue: MessageQueue, settings: BatchSettings) -> list[dict[str, Any]]:
         """Return KEDA's trigger, which counts uncommitted messages, including those of a worker that is gone.
 
         KEDA starts at most one worker for each partition.

@@ -14,7 +14,7 @@ from typing import Any
 MARK_BYTES = 4000
 
 
-class Mark:
+class PartitionMark:
     """The settled messages of a partition. `offset` is the first message that is not settled; None means nothing
     was committed.
 

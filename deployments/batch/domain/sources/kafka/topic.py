@@ -10,9 +10,9 @@ import importlib
 import os
 from typing import Any
 
-from deployments.batch.domain.sources.kafka.marks import Mark
-from deployments.batch.domain.sources.message import BODY, Message, SourceError
-from deployments.batch.domain.worker_store import NEVER, Ended, Json
+from deployments.batch.domain.sources.kafka.marks import PartitionMark
+from deployments.batch.domain.sources.message import BODY, Message, QueueError
+from deployments.batch.domain.worker_store import NEVER, Json, WorkerEnded
 
 # Messages of one read: those of a part of the output.
 READ_MESSAGES, READ_BYTES = 1000, 16 << 20
@@ -26,7 +26,7 @@ CUT_BYTES = 10_000
 SASL = {"plaintext": "PLAIN", "scram_sha256": "SCRAM-SHA-256", "scram_sha512": "SCRAM-SHA-512"}
 
 
-class KafkaTopic:
+class KafkaSource:
     """A topic as a source. `source` is the plan's part that KafkaKind.read makes."""
 
     # Each read is followed by a flush.
@@ -56,7 +56,7 @@ class KafkaTopic:
             metrics_enabled=False,
         )
         self.producer: Any = None
-        self.marks: dict[int, Mark] = {}
+        self.marks: dict[int, PartitionMark] = {}
         self.generation: Any = None
         # Polled and not delivered.
         self.waiting: list[Any] = []
@@ -65,7 +65,7 @@ class KafkaTopic:
         for name, what in ((self.topic, "messages"), (self.dead_letters, "dead letters")):
             if not self.partitions_of(name):
                 detail = f"there is no topic {name} for {what}: make it, or name another one"
-                raise Ended(NEVER, detail)
+                raise WorkerEnded(NEVER, detail)
         self.call(self.consumer.subscribe, [self.topic])
 
     def partitions_of(self, name: str) -> list[Any]:
@@ -103,7 +103,11 @@ class KafkaTopic:
         self.generation, self.marks = generation, {}
         for partition in self.call(self.consumer.assignment):
             committed = self.call(self.consumer.committed, partition, metadata=True)
-            mark = Mark(committed.offset, committed.metadata) if committed else Mark(None)
+            mark = (
+                PartitionMark(committed.offset, committed.metadata)
+                if committed
+                else PartitionMark(None)
+            )
             self.marks[partition.partition] = mark
 
     def claim(self, _idle_ms: int, _count: int) -> list[Message]:
@@ -187,7 +191,7 @@ class KafkaTopic:
         except self.errors.MessageSizeTooLargeError:
             raise
         except self.errors.KafkaError as error:
-            raise SourceError(f"{type(error).__name__}: {error}") from None
+            raise QueueError(f"{type(error).__name__}: {error}") from None
 
     def depth(self) -> Any:
         """Return how many messages are not committed, whether taken or not, and 0."""
@@ -210,9 +214,9 @@ class KafkaTopic:
             return function(*values, **named)
         except self.errors.UnsupportedCodecError as error:
             detail = f"workers read messages without compression or with gzip: {error}"
-            raise Ended(NEVER, detail) from None
+            raise WorkerEnded(NEVER, detail) from None
         except self.errors.KafkaError as error:
-            raise SourceError(f"{type(error).__name__}: {error}") from None
+            raise QueueError(f"{type(error).__name__}: {error}") from None
 
 
 def message_of_record(record: Any, deliveries: int) -> Message:
@@ -235,7 +239,9 @@ def authentication_of(env: Any) -> Json:
     if sasl in ("", "none"):
         return {"security_protocol": "SSL" if is_encrypted else "PLAINTEXT"}
     if sasl not in SASL:
-        raise Ended(NEVER, f"the key sasl of the Secret is {sasl}; use one of {', '.join(SASL)}")
+        raise WorkerEnded(
+            NEVER, f"the key sasl of the Secret is {sasl}; use one of {', '.join(SASL)}"
+        )
     return {
         "security_protocol": "SASL_SSL" if is_encrypted else "SASL_PLAINTEXT",
         "sasl_mechanism": SASL[sasl],

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
-from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.interface import MessageQueue
 from deployments.batch.domain.sources.library import Library
 from deployments.batch.domain.sources.redis import resp, stream
 from portal.core.definitions import Rejected
@@ -52,7 +52,7 @@ class RedisKind:
         if found["stream"] == of_source["stream"]:
             raise _rejected("output", "Messages and answers need different streams.")
 
-    def read(self, source: str, output: str, settings: BatchSettings) -> Queue:
+    def read(self, source: str, output: str, settings: BatchSettings) -> MessageQueue:
         found = self._parse(source, "input")
         answers = self._parse(output, "output")["stream"] if output.startswith(self.schemes) else ""
         name, host, port = found["stream"], found["host"], int(found["port"])
@@ -73,9 +73,9 @@ class RedisKind:
             "answers": answers,
             "dead_letters": dead_letters,
         }
-        return Queue(self, plan, ((host, port),), name, group, dead_letters, answers)
+        return MessageQueue(self, plan, ((host, port),), name, group, dead_letters, answers)
 
-    def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
+    def triggers(self, queue: MessageQueue, settings: BatchSettings) -> list[dict[str, Any]]:
         """Return KEDA's triggers: one counts unread messages, one those read and not acknowledged, whose worker may
         be gone.
         """

@@ -8,8 +8,8 @@ import ssl
 import threading
 from typing import Any
 
-from deployments.batch.domain.sources.message import SourceError
-from deployments.batch.domain.worker_store import ATTEMPTS, POLL_SECONDS, Ended, Json, pause
+from deployments.batch.domain.sources.message import QueueError
+from deployments.batch.domain.worker_store import ATTEMPTS, POLL_SECONDS, Json, WorkerEnded, pause
 
 REDIS_SECONDS = 30
 # Of a server that starts, or that another one replaces.
@@ -17,7 +17,7 @@ PASSING = ("LOADING", "MASTERDOWN", "READONLY", "TRYAGAIN", "CLUSTERDOWN")
 REFUSED = ("NOAUTH", "WRONGPASS", "NOPERM")
 
 
-class RedisError(SourceError):
+class RedisError(QueueError):
     """An error that the server answers instead of a value. Its first word is the kind."""
 
 
@@ -49,17 +49,17 @@ class Redis:
                     problem = str(error)
                 self.close()
                 pause(min(2**attempt, 20) * POLL_SECONDS)
-            raise Ended(1, f"the queue does not answer: {problem}")
+            raise WorkerEnded(1, f"the queue does not answer: {problem}")
 
     def send(self, commands: list[Any]) -> list[Any]:
         if self.file is None:
             self.connect()
-        self.connection.sendall(b"".join(map(encoded, commands)))
+        self.connection.sendall(b"".join(map(encode_command, commands)))
         answers = [self.read() for _ in commands]
         for answer in answers:
             if isinstance(answer, RedisError):
                 if str(answer).startswith(REFUSED):
-                    raise Ended(1, f"the queue refuses the worker: {answer}")
+                    raise WorkerEnded(1, f"the queue refuses the worker: {answer}")
                 if str(answer).startswith(PASSING):
                     raise answer
         return answers
@@ -104,6 +104,6 @@ class Redis:
         return content[:-2]
 
 
-def encoded(words: Any) -> bytes:
+def encode_command(words: Any) -> bytes:
     parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(p), p) for p in parts)

@@ -7,8 +7,8 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from deployments.batch.domain.sources.message import SourceError
-from deployments.batch.domain.worker_store import ATTEMPTS, NEVER, Ended, Json
+from deployments.batch.domain.sources.message import QueueError
+from deployments.batch.domain.worker_store import ATTEMPTS, NEVER, Json, WorkerEnded
 
 SQS_SECONDS = 30
 MISSING = ("QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently")
@@ -27,7 +27,7 @@ NO_CREDENTIALS = (
 )
 
 
-class SqsError(SourceError):
+class SqsError(QueueError):
     """An error that SQS answers instead of a value. `kind` is its own name for it."""
 
     def __init__(self, kind: str, detail: str) -> None:
@@ -57,18 +57,18 @@ class SqsApi:
                 "sqs", endpoint_url=endpoint, config=config, verify=bundle
             )
         except self.errors.BotoCoreError as error:
-            raise Ended(1, f"AWS gives the pod no credentials: {error}") from None
+            raise WorkerEnded(1, f"AWS gives the pod no credentials: {error}") from None
 
     def call(self, action: str, **values: Any) -> Json:
         """Call an action by its name in Python, for example receive_message."""
         try:
             answer: Json = getattr(self.client, action)(**values)
         except self.errors.NoCredentialsError:
-            raise Ended(NEVER, NO_CREDENTIALS) from None
+            raise WorkerEnded(NEVER, NO_CREDENTIALS) from None
         except self.errors.CredentialRetrievalError as error:
-            raise Ended(1, f"AWS gives the pod no credentials: {error}") from None
+            raise WorkerEnded(1, f"AWS gives the pod no credentials: {error}") from None
         except self.errors.BotoCoreError as error:
-            raise Ended(1, f"the queue does not answer: {error}") from None
+            raise WorkerEnded(1, f"the queue does not answer: {error}") from None
         except self.errors.ClientError as error:
             raise self.problem_of(action, error.response, error.operation_name, values) from None
         return answer
@@ -78,11 +78,11 @@ class SqsApi:
         detail = str(response["Error"].get("Message", ""))[:300]
         problem = f"{kind}: {detail}"
         if operation == "AssumeRoleWithWebIdentity":
-            return Ended(1, f"AWS gives the pod no credentials: {problem}")
+            return WorkerEnded(1, f"AWS gives the pod no credentials: {problem}")
         if kind in MISSING:
-            return Ended(NEVER, f"the queue {values.get('QueueUrl')} does not exist")
+            return WorkerEnded(NEVER, f"the queue {values.get('QueueUrl')} does not exist")
         if kind in NOT_ALLOWED:
-            return Ended(1, f"SQS refuses the worker sqs:{operation}: {problem}")
+            return WorkerEnded(1, f"SQS refuses the worker sqs:{operation}: {problem}")
         if not GIVEN_UP.isdisjoint(response["ResponseMetadata"]):
-            return Ended(1, f"the queue does not answer: {problem}")
+            return WorkerEnded(1, f"the queue does not answer: {problem}")
         return SqsError(kind, detail)

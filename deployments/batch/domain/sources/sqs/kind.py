@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.sources import interface
-from deployments.batch.domain.sources.interface import Queue
+from deployments.batch.domain.sources.interface import MessageQueue
 from deployments.batch.domain.sources.library import Library
 from deployments.batch.domain.sources.sqs import api, queue
 from portal.core.definitions import Rejected
@@ -43,7 +43,7 @@ class SqsKind:
     example: str = "https://sqs.eu-west-1.amazonaws.com/111122223333/requests"
     schemes: tuple[str, ...] = ("https://", "http://")
     modules: tuple[ModuleType, ...] = (api, queue)
-    source_class: str = queue.SqsQueue.__name__
+    source_class: str = queue.SqsSource.__name__
 
     def library(self) -> Library | None:
         return _BOTOCORE
@@ -61,7 +61,7 @@ class SqsKind:
             "there twice.",
         )
 
-    def read(self, source: str, output: str, settings: BatchSettings) -> Queue:
+    def read(self, source: str, output: str, settings: BatchSettings) -> MessageQueue:
         found = self._parse(source)
         if settings.consumer_group:
             raise _rejected("consumer_group", "SQS has no consumer groups. Leave it empty.")
@@ -91,9 +91,9 @@ class SqsKind:
             "library": _BOTOCORE.digest,
         }
         servers = ((host, int(found["port"] or _PORTS[scheme])),)
-        return Queue(self, plan, servers, name, "", dead_letters)
+        return MessageQueue(self, plan, servers, name, "", dead_letters)
 
-    def triggers(self, queue: Queue, settings: BatchSettings) -> list[dict[str, Any]]:
+    def triggers(self, queue: MessageQueue, settings: BatchSettings) -> list[dict[str, Any]]:
         """Return KEDA's trigger, which counts messages that wait and those in flight, whose worker may be gone."""
         metadata = {
             "queueURL": queue.plan["url"],

@@ -8,9 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deployments.batch.domain.sources.message import BODY, Message, SourceError
+from deployments.batch.domain.sources.message import BODY, Message, QueueError
 from deployments.batch.domain.sources.sqs.api import SqsApi, SqsError
-from deployments.batch.domain.worker_store import ATTEMPTS, NEVER, POLL_SECONDS, Ended, Json, pause
+from deployments.batch.domain.worker_store import (
+    ATTEMPTS,
+    NEVER,
+    POLL_SECONDS,
+    Json,
+    WorkerEnded,
+    pause,
+)
 
 # Of one call of SQS.
 BATCH = 10
@@ -23,7 +30,7 @@ CUT_CHARACTERS = 10_000
 GONE = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
 
 
-class SqsQueue:
+class SqsSource:
     """A queue of SQS as a source. `source` is the plan's part that SqsKind.read makes."""
 
     flushes = False
@@ -43,11 +50,11 @@ class SqsQueue:
             self.tries = min(self.tries, self.max_deliveries)
         try:
             self.attributes(self.dead_url, "QueueArn")
-        except Ended as end:
+        except WorkerEnded as end:
             if end.code != NEVER:
                 raise
             detail = f"there is no queue {self.dead_letters} for dead letters: make it, or name another one"
-            raise Ended(NEVER, detail) from None
+            raise WorkerEnded(NEVER, detail) from None
 
     def read(self, count: int, wait_ms: int) -> list[Message]:
         """Read messages; each receipt counts as a delivery.
@@ -115,7 +122,7 @@ class SqsQueue:
             if not left:
                 return
             pause(min(2**attempt, 20) * POLL_SECONDS)
-        raise SourceError(f"SQS does not delete messages: {failed[0].get('Message')}")
+        raise QueueError(f"SQS does not delete messages: {failed[0].get('Message')}")
 
     def answer(self, _answered: list[Any]) -> int:
         raise NotImplementedError("answers to messages of SQS go to the object store")

@@ -42,9 +42,9 @@ class CapacityTypes(PlacementSetting):
     ) -> Sequence[Toleration]:
         """Return the taints of spot nodes. Pods that may run on any node tolerate none of them."""
         is_spot = spec.placement.capacity == capacity_types.SPOT
-        return tolerations.of_spot(spot_labels) if is_spot else ()
+        return tolerations.tolerate_spot(spot_labels) if is_spot else ()
 
-    def offered(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
+    def filter_shares(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
         return offers.for_capacity(shares, placement.capacity)
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:

@@ -110,7 +110,7 @@ class Gpus(PlacementSetting):
         self, spec: ServingSpec, spot_labels: Iterable[tuple[str, str]]
     ) -> Sequence[Toleration]:
         """Return the taint of nodes that are kept for pods with GPUs."""
-        return (tolerations.of_accelerator(spec.gpu_resource),)
+        return (tolerations.tolerate_accelerator(spec.gpu_resource),)
 
     def claim(self, spec: ServingSpec) -> DeviceClaim | None:
         placement = spec.placement
@@ -123,8 +123,8 @@ class Gpus(PlacementSetting):
         )
         return DeviceClaim(request, node_selection.read_tolerations(placement.claim_tolerations))
 
-    def offered(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
-        return offers.requested_by(shares, is_claimed=placement.device_claims)
+    def filter_shares(self, shares: Sequence[GpuShare], placement: Placement) -> Sequence[GpuShare]:
+        return offers.filter_shares(shares, is_claimed=placement.device_claims)
 
     def explain_no_share(self, placement: Placement, cluster: str) -> str:
         if placement.device_claims:
@@ -139,7 +139,7 @@ class Gpus(PlacementSetting):
         name = f"{context.workload}-{digest_of(request)[:8]}"
         template = {"spec": {"devices": {"requests": [request]}}}
         # A pod with a claim says nowhere what it holds, and fleet counts it.
-        label = claimed_gpus.label_of(spec.gpu_resource, spec.gpus)
+        label = claimed_gpus.format_label(spec.gpu_resource, spec.gpus)
         return PodParts(
             fields={"resourceClaims": [{"name": _CLAIM, "resourceClaimTemplateName": name}]},
             claims=(_CLAIM,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
-from deployments.spec.domain.applicability import needs, used_by
+from deployments.spec.domain.applicability import limit_to_engines, needs
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE
 from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
 from deployments.spec.domain.placement.setting import PlacementSetting
@@ -21,7 +21,7 @@ _NAMED_IMAGES: Final = tuple(engine for engine in ENGINES if engine != LLM_SERVI
 PrePull = Annotated[
     bool,
     setting("Pre-pull images", "A DaemonSet keeps the images on all nodes of the instance type."),
-    used_by(_NAMED_IMAGES, "KServe's preset names the image. Turn it off."),
+    limit_to_engines(_NAMED_IMAGES, "KServe's preset names the image. Turn it off."),
     needs({True: "daemon-sets"}),
 ]
 

@@ -41,7 +41,7 @@ class RequestedLabels(PlacementSetting):
 
     def requirements(self, spec: ServingSpec) -> Sequence[NodeRequirement]:
         labels = read_labels(spec.placement.node_labels)
-        return (RequiredLabels.of(labels),) if labels else ()
+        return (RequiredLabels.from_labels(labels),) if labels else ()
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
         return PodParts(node_selector=read_labels(spec.placement.node_labels))
