@@ -11,20 +11,25 @@ from django.db import connections
 from portal.core.schema import history
 
 
+def _of_django() -> Any:
+    return load_command_class("django.core", "migrate")
+
+
 class Command(BaseCommand):
     help = "Update the tables of the database."
     # A check compares it with that of makemigrations.
-    autodetector = load_command_class("django.core", "migrate").autodetector
+    autodetector = _of_django().autodetector
 
     def add_arguments(self, parser: CommandParser) -> None:
-        load_command_class("django.core", "migrate").add_arguments(parser)
+        _of_django().add_arguments(parser)
 
-    def get_check_kwargs(self, options: dict[str, Any]) -> dict[str, Any]:
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         """Run the checks of the database that is migrated too."""
-        return {**super().get_check_kwargs(options), "databases": [options["database"]]}
+        kwargs: Any = super().get_check_kwargs(options)
+        return {**kwargs, "databases": [options["database"]]}
 
     def handle(self, *args: Any, **options: Any) -> None:
         history.record_replaced(connections[options["database"]])
-        migrate = load_command_class("django.core", "migrate")
+        migrate = _of_django()
         migrate.stdout, migrate.stderr, migrate.style = self.stdout, self.stderr, self.style
         migrate.handle(*args, **options)
