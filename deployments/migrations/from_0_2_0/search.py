@@ -21,8 +21,10 @@ def write(apps: Any, schema_editor: Any, version: Any) -> None:
     pairs = [f"{key}={value}" if value else key for key, value in labels.items()]
     parts = [version.filename, version.source_uri, version.sha256, *metrics, *texts, *pairs]
     text = "\n".join(part for part in parts if part).lower()
-    document: dict[str, Any] = {"version_id": version.pk, "text": text}
+    # SQLite has the README in the same column; 0.2.0 had none.
+    document: dict[str, Any] = {"version_id": version.pk, "text": f"{text}\n"}
     if schema_editor.connection.vendor == "postgresql":
+        document["text"] = text
         document["vector"] = SearchVector(Value(text), config=_CONFIGURATION)
     apps.get_model("deployments", "VersionDocument").objects.create(**document)
     metric, label = (

@@ -11,7 +11,8 @@ from typing import Any
 from django.apps import apps
 from django.db import transaction
 from django.db.migrations import Migration
-from django.db.migrations.recorder import MigrationRecorder
+
+from portal.core import clock
 
 # Of the app and of the migration.
 Name = tuple[str, str]
@@ -64,7 +65,9 @@ def record_replaced(connection: Any) -> None:
     missing = {
         old for name in recorded & set(files) for old in files[name].replaces if old not in recorded
     }
-    recorder = MigrationRecorder(connection)
-    with transaction.atomic(using=connection.alias):
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         for app, name in sorted(missing):
-            recorder.record_applied(app, name)
+            cursor.execute(
+                "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, %s)",
+                [app, name, clock.now()],
+            )
