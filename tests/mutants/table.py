@@ -1,0 +1,410 @@
+"""The mutants: one wrong line of the product, or of its documents, each; across the features.
+
+`tests` are the paths that should notice. They run on a copy of the tree in which `old` is replaced by `new`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A wrong line. `old` occurs once in `file`; `breaks` says what the product would do wrong."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+    tests: tuple[str, ...]
+
+
+MUTANTS: Final = (
+    Mutant(
+        "guard failure is ignored",
+        "deployments/rollouts/domain/decide.py",
+        "Decision(Effect.ABORT, _describe_failure(",
+        "Decision(Effect.WAIT, _describe_failure(",
+        "A candidate that fails a guard keeps its traffic.",
+        (
+            "tests/deployments/rollouts/test_rollout_machine.py",
+            "tests/deployments/rollouts/test_canary.py",
+        ),
+    ),
+    Mutant(
+        "abort without confirmation",
+        "deployments/rollouts/domain/decide.py",
+        "    if not observed.shows(NO_TRAFFIC):\n        return Decision(Effect.WAIT, _describe_unc",
+        "    if False:\n        return Decision(Effect.WAIT, _describe_unc",
+        "A candidate is removed while the gateway still sends it requests.",
+        (
+            "tests/deployments/rollouts/test_rollout_machine.py",
+            "tests/deployments/rollouts/test_silent_cluster.py",
+        ),
+    ),
+    Mutant(
+        "requester approves",
+        "deployments/approvals/domain/rules.py",
+        "    if approver.person_id == requester_id:\n",
+        "    if False:\n",
+        "The approval of the requester counts.",
+        ("tests/deployments/approvals/test_rules.py",),
+    ),
+    Mutant(
+        "unknown price is cheap",
+        "deployments/approvals/domain/rules.py",
+        "return facts.month_amount is None or facts",
+        "return facts.month_amount is not None and facts",
+        "A change whose price is unknown needs no second approval.",
+        ("tests/deployments/approvals/test_rules.py",),
+    ),
+    Mutant(
+        "weaker evidence",
+        "deployments/guards/domain/sequential_tests.py",
+        "within.value >= 1 / alpha",
+        "within.value >= alpha",
+        "A strict guard passes without proof.",
+        (
+            "tests/deployments/guards/test_two_lanes.py",
+            "tests/deployments/guards/test_sequential.py",
+            "tests/deployments/guards/test_verdicts.py",
+        ),
+    ),
+    Mutant(
+        "one revert more",
+        "deployments/delivery/domain/drift.py",
+        "DriftPolicy.HOLD or reverts >= MAX_REVERTS",
+        "DriftPolicy.HOLD or reverts > MAX_REVERTS",
+        "Drift is reverted once more than a person was told.",
+        ("tests/deployments/delivery/test_drift.py",),
+    ),
+    Mutant(
+        "retired while pods terminate",
+        "deployments/delivery/domain/reconcile.py",
+        "desired.is_retiring and not observed.has_terminating",
+        "desired.is_retiring",
+        "A deployment is retired while its pods still end.",
+        (
+            "tests/deployments/delivery/test_progress.py",
+            "tests/deployments/delivery/test_faults.py",
+            "tests/deployments/lifecycle",
+        ),
+    ),
+    Mutant(
+        "cost before the node",
+        "fleet/costs/domain/ledger.py",
+        "    low = max(start, life.interval.start)\n",
+        "    low = start\n",
+        "A pod is charged for the time before its node existed.",
+        (
+            "tests/fleet/costs/test_ledger_rules.py",
+            "tests/fleet/costs/test_ledger.py",
+        ),
+    ),
+    Mutant(
+        "largest remainder",
+        "portal/core/money.py",
+        "by_remainder[:missing]",
+        "by_remainder[1:missing]",
+        "The micro-dollar that is left over goes to the wrong part.",
+        (
+            "tests/portal/core/test_money.py",
+            "tests/fleet/costs/test_ledger_rules.py",
+        ),
+    ),
+    Mutant(
+        "restart counts backwards",
+        "fleet/telemetry/domain/counters.py",
+        "if min(differences) < 0 else",
+        "if False else",
+        "A restarted model server subtracts its requests.",
+        (
+            "tests/fleet/telemetry/test_counters.py",
+            "tests/fleet/telemetry/test_poll.py",
+        ),
+    ),
+    Mutant(
+        "gap counts as observed",
+        "fleet/telemetry/domain/counters.py",
+        "observed = span if after.at - before.at <= LONGEST_GAP else 0",
+        "observed = span",
+        "Hours without readings count as observed.",
+        (
+            "tests/fleet/telemetry/test_counters.py",
+            "tests/fleet/telemetry/test_poll.py",
+        ),
+    ),
+    Mutant(
+        "most plentiful resource",
+        "fleet/capacity/domain/node_space.py",
+        "return min(_counts(self.free, size).values(), default=0)",
+        "return max(_counts(self.free, size).values(), default=0)",
+        "Replicas fit on a node that lacks their memory.",
+        (
+            "tests/fleet/capacity/test_fit.py",
+            "tests/fleet/capacity/test_capacity.py",
+        ),
+    ),
+    Mutant(
+        "expired lease is held",
+        "portal/core/leases.py",
+        "pk=lease.pk, lease_token=lease.token, lease_until__gt=clock.now()\n    ).exists()",
+        "pk=lease.pk, lease_token=lease.token\n    ).exists()",
+        "A worker writes after its lease expired.",
+        ("tests/portal/core/test_leases.py",),
+    ),
+    Mutant(
+        "one person as two",
+        "portal/accounts/policy.py",
+        "    if actor.pk in rights.requesters():\n",
+        "    if False:\n",
+        "Somebody approves with a second account.",
+        ("tests/portal/permissions/test_four_eyes.py",),
+    ),
+    Mutant(
+        "token of every team",
+        "portal/accounts/policy.py",
+        "return actor.grant is not None and actor.grant.team_id not in (None, team.pk)",
+        "return False",
+        "A token of one team works for all.",
+        ("tests/portal/accounts/test_policy.py",),
+    ),
+    Mutant(
+        "stranger learns what exists",
+        "portal/accounts/policy.py",
+        'raise NotFound("Not found, or you',
+        'raise Forbidden("Not found, or you',
+        "Strangers learn which objects exist.",
+        ("tests/portal/accounts/test_policy.py",),
+    ),
+    Mutant(
+        "key with another body",
+        "portal/api/idempotency.py",
+        "    if record.request_digest != digest:\n",
+        "    if False:\n",
+        "Another request under a used key gets the answer to the first.",
+        ("tests/portal/api/test_idempotency.py",),
+    ),
+    Mutant(
+        "reason outside the chain",
+        "portal/audit/hashing.py",
+        '        "reason": event.reason,\n',
+        "",
+        "The reason of an audit event can be changed unnoticed.",
+        (
+            "tests/portal/audit/test_sealing.py",
+            "tests/portal/audit/test_verification.py",
+        ),
+    ),
+    Mutant(
+        "link in the log",
+        "portal/core/redaction.py",
+        '"/password-link/", "/callback?")',
+        '"/callback?")',
+        "Logs show the token of a password link.",
+        ("tests/portal/core/test_redaction.py",),
+    ),
+    Mutant(
+        "member outside the archive",
+        "deployments/registry/domain/scanning/archives.py",
+        'if path.is_absolute() or ".." in path.parts or',
+        "if path.is_absolute() or",
+        "An archive writes beside its folder.",
+        ("tests/deployments/registry/domain/test_archive_members.py",),
+    ),
+    Mutant(
+        "password in an address",
+        "deployments/imports/domain/addresses.py",
+        "    if parts.username or parts.password:\n",
+        "    if False:\n",
+        "An import stores the password that its address contains.",
+        ("tests/deployments/imports/test_checked_addresses.py",),
+    ),
+    Mutant(
+        "queue as one value",
+        "deployments/manifests/domain/autoscaling.py",
+        '"AverageValue" if name == "queue" else "Value"',
+        '"Value"',
+        "KEDA does not divide a queue by its replicas.",
+        ("tests/deployments/manifests/test_autoscaler_facts.py",),
+    ),
+    Mutant(
+        "threshold exactly met",
+        "fleet/budgets/domain/thresholds.py",
+        "* 100 >= budget * percent",
+        "* 100 > budget * percent",
+        "A budget that is used up exactly is not reported.",
+        ("tests/fleet/budgets",),
+    ),
+    Mutant(
+        "memory rounded down",
+        "deployments/sizing/domain/memory.py",
+        "return -(-self.mib // min(gpus, self.parts))",
+        "return self.mib // min(gpus, self.parts)",
+        "A model is said to fit a GPU that is too small for it.",
+        ("tests/deployments/sizing/test_sizing.py",),
+    ),
+    Mutant(
+        "old router counts",
+        "deployments/pipelines/domain/reconcile.py",
+        "    if observed != generation:\n",
+        "    if False:\n",
+        "A pipeline is ready while its router is replaced.",
+        ("tests/deployments/pipelines/test_verdicts.py",),
+    ),
+    Mutant(
+        "dead letter a try early",
+        "deployments/batch/domain/queue_worker.py",
+        "if message.deliveries > self.tries:",
+        "if message.deliveries >= self.tries:",
+        "A message is given up before its last try.",
+        (
+            "tests/deployments/batch/test_queue_jobs.py",
+            "tests/deployments/batch/test_sqs_jobs.py",
+        ),
+    ),
+    Mutant(
+        "row read twice",
+        "deployments/batch/domain/chunks.py",
+        "row, start, rows, first_line = row + rows, position, 0, line",
+        "row, start, rows, first_line = row + rows, position - 1, 0, line",
+        "Chunks of a file overlap.",
+        (
+            "tests/deployments/batch/test_chunks.py",
+            "tests/deployments/batch/test_csv.py",
+        ),
+    ),
+    Mutant(
+        "size changed by hand",
+        "fleet/office_hours/domain/decisions.py",
+        "    if live != move.before:\n",
+        "    if False:\n",
+        "Office hours overwrite a size that a person set meanwhile.",
+        ("tests/fleet/office_hours/test_decisions.py",),
+    ),
+    Mutant(
+        "lost update",
+        "localcluster/src/slipway_localcluster/preconditions.py",
+        'if version and version != live["metadata"]["resourceVersion"]:',
+        "if False:",
+        "The embedded cluster lets a write overwrite a newer one.",
+        ("tests/localcluster/api/test_fidelity.py",),
+    ),
+    Mutant(
+        "GPU given twice",
+        "localcluster/src/slipway_localcluster/controllers/placement.py",
+        "taken.get(name, Decimal(0)) + amount > allocatable",
+        "amount > allocatable",
+        "The embedded scheduler gives a GPU to two pods.",
+        ("tests/localcluster/controllers/test_placement.py",),
+    ),
+    Mutant(
+        "progress printed again",
+        "client/src/slipway_client/waiting.py",
+        "if on_change and value != last:",
+        "if on_change:",
+        "The client prints the same state at each read.",
+        ("tests/client/test_waiting.py",),
+    ),
+    Mutant(
+        "old sign-in is enough",
+        "portal/accounts/local/step_up.py",
+        "if at is None or clock.now() - at > timedelta(minutes=minutes):",
+        "if at is None:",
+        "A session that was left open creates tokens and approvers.",
+        ("tests/deployments/pages/test_step_up.py",),
+    ),
+    Mutant(
+        "one request too few",
+        "portal/core/rate_limits.py",
+        "return number <= limit.max_count",
+        "return number < limit.max_count",
+        "The last request that a limit allows is refused.",
+        ("tests/portal/api/test_throttling.py",),
+    ),
+    Mutant(
+        "message without end",
+        "portal/notifications/sending.py",
+        "    if clock.now() >= delivery.deadline_at:\n",
+        "    if False:\n",
+        "A message that cannot be sent is tried for ever.",
+        ("tests/portal/notifications/test_sending.py",),
+    ),
+    Mutant(
+        "price of nothing",
+        "fleet/prices/domain/price_rows.py",
+        "if not 0 < value <= HIGHEST_USD_PER_HOUR:",
+        "if not 0 <= value <= HIGHEST_USD_PER_HOUR:",
+        "A node costs $0 by a typing error.",
+        ("tests/fleet/prices/test_pages.py",),
+    ),
+    Mutant(
+        "health changes a check late",
+        "deployments/health/domain/baseline.py",
+        "if contrary >= CHECKS_TO_CHANGE:",
+        "if contrary > CHECKS_TO_CHANGE:",
+        "A deployment is called unusual one check too late.",
+        ("tests/deployments/health/test_baseline.py",),
+    ),
+    Mutant(
+        "drain past a budget",
+        "fleet/capacity/domain/drain_preview.py",
+        "if budget.allowed <= 0:",
+        "if budget.allowed < 0:",
+        "A drain is said to work although a disruption budget refuses it.",
+        (
+            "tests/fleet/capacity/test_drain_rules.py",
+            "tests/fleet/capacity/test_drain_preview.py",
+        ),
+    ),
+    Mutant(
+        "integer of no column",
+        "portal/api/base_serializer.py",
+        "HIGHEST_INTEGER: Final = 2**63 - 1",
+        "HIGHEST_INTEGER: Final = 2**64",
+        "A number that the database cannot hold ends in a server error.",
+        ("tests/portal/api/test_integer_bounds.py",),
+    ),
+    Mutant(
+        "delegation without step-up",
+        "portal/accounts/delegations.py",
+        "    step_up.require(actor)\n",
+        "",
+        "A session that was left open names a delegate.",
+        ("tests/portal/permissions/test_step_up.py",),
+    ),
+    Mutant(
+        "slice of another size",
+        "fleet/gpus/domain/mig.py",
+        "slices = round(gigabytes * _MIB * MEMORY_SLICES / memory_mib)",
+        "slices = int(gigabytes * _MIB * MEMORY_SLICES / memory_mib)",
+        "A slice of a GPU is charged an eighth too little.",
+        ("tests/fleet/gpus/test_feature_discovery.py",),
+    ),
+    Mutant(
+        "style in a page",
+        "templates/404.html",
+        "{% block width %}wide{% endblock width %}\n",
+        '{% block width %}wide{% endblock width %}\n<p style="color: red"></p>\n',
+        "The content security policy breaks a page.",
+        ("tests/portal/ui/test_templates.py",),
+    ),
+    Mutant(
+        "page in a frame",
+        "portal/settings.py",
+        """        "frame-ancestors": ["'none'"],\n""",
+        "",
+        "Another site shows the portal in a frame.",
+        ("tests/portal/ui/test_policy.py",),
+    ),
+    Mutant(
+        "path that a document names wrongly",
+        "docs/architecture.md",
+        "[core](../portal/core/README.md) has the machinery",
+        "[core](../portal/kernel/README.md) has the machinery",
+        "A document leads nowhere.",
+        ("tests/architecture/test_documents.py",),
+    ),
+)
