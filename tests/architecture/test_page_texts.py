@@ -56,6 +56,8 @@ def list_texts(module: ast.Module) -> Iterator[tuple[int, str]]:
         for part in node.values
     }
     for node in ast.walk(module):
+        if not isinstance(node, ast.expr):
+            continue
         text = ""
         if isinstance(node, ast.JoinedStr):
             text = "".join(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.pipelines.domain.reconcile import Live, Verdict, judge
+from deployments.pipelines.domain.reconcile import Live, PipelineVerdict, judge
 from deployments.states import DeploymentState
 
 
@@ -32,7 +32,7 @@ def live(
 
 
 def test_one_that_all_objects_call_ready_is_ready() -> None:
-    assert judge(live(), failing=(), is_late=True) == Verdict(state=DeploymentState.READY)
+    assert judge(live(), failing=(), is_late=True) == PipelineVerdict(state=DeploymentState.READY)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_what_is_not_ready_progresses_until_it_is_late(observed: Live, reason: s
     progressing = judge(observed, failing=["It fails."], is_late=False)
     late = judge(observed, failing=[], is_late=True)
 
-    assert progressing == Verdict(state=DeploymentState.PROGRESSING, reason=reason)
-    assert late == Verdict(
+    assert progressing == PipelineVerdict(state=DeploymentState.PROGRESSING, reason=reason)
+    assert late == PipelineVerdict(
         state=DeploymentState.DEGRADED, reason=f"{reason} It is taking too long."
     )
 
@@ -59,4 +59,4 @@ def test_what_is_not_ready_progresses_until_it_is_late(observed: Live, reason: s
 def test_deployments_behind_it_that_fail_degrade_it() -> None:
     verdict = judge(live(), failing=["a fails.", "b fails."], is_late=False)
 
-    assert verdict == Verdict(state=DeploymentState.DEGRADED, reason="a fails. b fails.")
+    assert verdict == PipelineVerdict(state=DeploymentState.DEGRADED, reason="a fails. b fails.")

@@ -102,8 +102,8 @@ class Attestation(Answer):
     id: int
     filename: str
     state: str
-    """trusted: a trusted signer signed exactly the bytes of the version; untrusted: nobody who
-    is trusted signed it; invalid: unreadable, or about other bytes
+    """trusted: a trusted signer signed exactly the bytes of the version; untrusted: no trusted
+    signer signed it; invalid: unreadable, or about other bytes
     """
     reason: str
     is_provenance: bool
@@ -819,7 +819,7 @@ class BatchJobDetails(BatchJob):
     spent: Decimal | None
     """None: not known"""
     forecast: Decimal | None
-    """in the end, at this rate"""
+    """at the end, at this rate"""
     done_at: datetime | None
     """at this rate"""
 
