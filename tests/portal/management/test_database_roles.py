@@ -80,7 +80,7 @@ def test_portals_role_appends_to_the_audit_trail_and_its_chain_and_changes_neith
     database: dict[str, Any],
 ) -> None:
     tables = io.StringIO()
-    call_command("sqlmigrate", "audit", "0001", stdout=tables)
+    call_command("sqlmigrate", "audit", "0001_schema", stdout=tables)
     with psycopg.connect(**database, user="slipway_owner", password='o\'wner "1"') as owner:
         owner.execute(tables.getvalue())
         owner.execute(_TRAIL.CREATE)
