@@ -37,7 +37,7 @@ def starting(
     metadata = {
         "name": "detector-r1-0",
         "namespace": context.namespace,
-        "labels": pod_placement.pod_labels_of(context, served),
+        "labels": pod_placement.place(context, served).labels,
         "annotations": _DO_NOT_DISRUPT,
     }
     spec = {"nodeName": node.name, "containers": [{"name": "web", "image": "web"}]}

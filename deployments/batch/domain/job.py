@@ -110,7 +110,7 @@ def job(
         "metadata": {
             "name": name,
             "namespace": context.namespace,
-            "labels": {**labels, **pod_placement.workload_labels_of(context, served)},
+            "labels": {**labels, **pod_placement.place(context, served).workload_labels},
         },
         "spec": {
             **suspension(context, served),
@@ -143,7 +143,7 @@ def pod_metadata(
     context: ManifestContext, served: ServedRevision, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the metadata of a worker's pod. `labels` are those of its Job."""
-    parts = pod_placement.parts_of(context, served)
+    parts = pod_placement.place(context, served).parts
     return {
         "labels": {**labels, **parts.labels},
         "annotations": {"slipway.dev/version": served.version_label, **parts.annotations},
@@ -152,7 +152,7 @@ def pod_metadata(
 
 def suspension(context: ManifestContext, served: ServedRevision) -> dict[str, bool]:
     """Return the field of a Job that waits until its placement lets it start. Empty if it starts at once."""
-    return {"suspend": True} if pod_placement.parts_of(context, served).suspends_job else {}
+    return {"suspend": True} if pod_placement.place(context, served).parts.suspends_job else {}
 
 
 def dependent_objects(
@@ -162,7 +162,7 @@ def dependent_objects(
     meta = {"namespace": context.namespace, "labels": dict(labels)}
     return [
         pod_placement.manifest_of(one, {"name": one.name, **meta})
-        for one in pod_placement.parts_of(context, served).objects
+        for one in pod_placement.place(context, served).parts.objects
     ]
 
 
@@ -199,6 +199,7 @@ def pod(
     """Build the spec of a worker's pod. `text` is the program, which reads its `plan` and starts Triton."""
     scratch_volume, scratch_mount, home = pod_template.scratch()
     shm_volume, shm_mount = pod_template.shared_memory(served.spec)
+    pods = pod_placement.place(context, served)
     container = {
         "name": CONTAINER,
         "image": context.triton_image,
@@ -206,7 +207,7 @@ def pod(
         "args": [_MESSAGE_PATH, *triton_args.command(), *triton_args.settings_of(served)],
         "env": [{"name": PLAN, "value": json.dumps(plan)}, home, *env],
         "envFrom": [{"secretRef": {"name": name}}],
-        "resources": pod_placement.resources_of(context, served),
+        "resources": pods.resources,
         "securityContext": pod_template.security(is_read_only=True),
         "terminationMessagePath": _MESSAGE_PATH,
         "volumeMounts": [download.server_mount(served), shm_mount, scratch_mount],
@@ -216,7 +217,7 @@ def pod(
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         **pod_template.restrict_pod(served.spec),
-        **pod_placement.fields_of(context, served),
+        **pods.fields,
         "initContainers": download.containers(context, served),
         "containers": [container],
         "volumes": [download.volume(served), shm_volume, scratch_volume],

@@ -89,7 +89,7 @@ def _scaled_job(
             "name": name,
             "namespace": context.namespace,
             # KEDA copies them to each Job, so that Kueue admits worker by worker.
-            "labels": {**labels, **pod_placement.workload_labels_of(context, served)},
+            "labels": {**labels, **pod_placement.place(context, served).workload_labels},
         },
         "spec": {
             "jobTargetRef": {

@@ -30,8 +30,9 @@ def dependent_objects_of(context: ManifestContext, served: ServedRevision) -> li
     ]
     if served.spec.llm is not None and served.spec.llm.prefix_routing:
         manifests.append(policies.build_endpoint_picker_policy(context, served))
-    manifests += pod_placement.objects_of(context, served)
-    if pod_placement.parts_of(context, served).pulls_images:
+    pods = pod_placement.place(context, served)
+    manifests += pods.objects
+    if pods.parts.pulls_images:
         manifests.append(image_pull.daemon_set(context, served))
     if network.strict_mtls:
         manifests.append(peer_authentication(context, served))

@@ -45,7 +45,7 @@ def daemon_set(context: ManifestContext, served: ServedRevision) -> Manifest:
                     "serviceAccountName": account_of(served),
                     "terminationGracePeriodSeconds": 1,
                     **pod_template.restrict_pod(served.spec),
-                    **pod_placement.node_fields_of(context, served),
+                    **pod_placement.place(context, served).node_fields,
                     "containers": [_container(name, image) for name, image in images.items()],
                 },
             },

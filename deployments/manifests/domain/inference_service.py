@@ -31,6 +31,7 @@ from deployments.manifests.domain.metadata import (
     version_annotations,
 )
 from deployments.manifests.domain.model_files import download
+from deployments.manifests.domain.pod_placement import PlacedPods
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import ServingSpec
@@ -88,15 +89,15 @@ def _mode_annotations(served: ServedRevision) -> dict[str, str]:
 
 
 def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    spec = served.spec
+    spec, pods = served.spec, pod_placement.place(context, served)
     fields = {
-        "labels": pod_placement.pod_labels_of(context, served),
-        "annotations": {**_DIGEST_OF_PODS, **pod_placement.pod_annotations_of(context, served)},
+        "labels": pods.labels,
+        "annotations": {**_DIGEST_OF_PODS, **pods.annotations},
         "serviceAccountName": account_of(served),
         **_replicas(spec),
         **pod_template.restrict_pod(spec),
-        **pod_placement.fields_of(context, served),
-        "model": _model(context, served),
+        **pods.fields,
+        "model": _model(context, served, pods),
         "volumes": _volumes(served),
     }
     if spec.scaling.kind != serving_spec.KNATIVE:
@@ -108,7 +109,7 @@ def _predictor(context: ManifestContext, served: ServedRevision) -> dict[str, An
     elif request_seconds := termination.knative_request_seconds(spec):
         fields["timeout"] = request_seconds
     if spec.nodes > 1:
-        fields["workerSpec"] = vllm.workers(context, served)
+        fields["workerSpec"] = vllm.workers(served, pods)
     return fields
 
 
@@ -132,14 +133,14 @@ def _replicas(spec: ServingSpec) -> dict[str, Any]:
     return fields
 
 
-def _model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+def _model(context: ManifestContext, served: ServedRevision, pods: PlacedPods) -> dict[str, Any]:
     spec = served.spec
     model = _MODELS[spec.engine](context, served)
     fields = {
         # The published schema requires it; the webhook would add it anyway.
         "name": "",
         **model,
-        "resources": pod_placement.resources_of(context, served),
+        "resources": pods.resources,
     }
     mounts = [pod_template.shared_memory(spec)[1], *fields.get("volumeMounts", [])]
     if download.is_in_pod(served):

@@ -20,6 +20,7 @@ from deployments.manifests.domain.metadata import (
     version_annotations,
 )
 from deployments.manifests.domain.model_files import download
+from deployments.manifests.domain.pod_placement import PlacedPods
 from deployments.spec.domain.kubernetes_names import workload_name
 from deployments.spec.domain.serving_spec import Llm
 
@@ -30,24 +31,25 @@ KIND: Final = "LLMInferenceService"
 def llm_inference_service(context: ManifestContext, served: ServedRevision) -> Manifest:
     spec, llm = served.spec, served.spec.llm or Llm()
     name = workload_name(context.deployment, served.number)
+    pods = pod_placement.place(context, served)
     fields: dict[str, Any] = {
         "model": {"uri": vllm.weights_uri(served, llm), "name": served.model_name},
-        "labels": pod_placement.pod_labels_of(context, served),
+        "labels": pods.labels,
         "replicas": spec.min_replicas,
         "parallelism": _parallelism(llm),
-        "template": _pod(context, served, llm),
+        "template": _pod(context, served, llm, pods),
     }
-    if annotations := pod_placement.pod_annotations_of(context, served):
+    if annotations := pods.annotations:
         fields["annotations"] = annotations
     if llm.nodes > 1:
-        fields["worker"] = _pod(context, served, llm)
+        fields["worker"] = _pod(context, served, llm, pods)
     if download.is_in_pod(served):
         fields["storageInitializer"] = {"enabled": False}
     if llm.prefix_routing:
         fields["router"] = {"scheduler": {}}
     # A LeaderWorkerSet is queued by group only with the label of its own, which KServe copies from here.
     meta = metadata(context, name, served, version_annotations(served))
-    meta["labels"] |= pod_placement.workload_labels_of(context, served)
+    meta["labels"] |= pods.workload_labels
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -85,7 +87,9 @@ def _security(llm: Llm) -> dict[str, Any]:
     return fields
 
 
-def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str, Any]:
+def _pod(
+    context: ManifestContext, served: ServedRevision, llm: Llm, pods: PlacedPods
+) -> dict[str, Any]:
     """Return the pod's fields, which are laid over KServe's preset. That holds the image, the command and the
     probes, and from KServe 0.19 it also computes vLLM's drain from the grace that is set here.
     """
@@ -100,7 +104,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
             pod_template.user_env(),
             pod_template.hugging_face_env(served),
         ],
-        "resources": pod_placement.resources_of(context, served),
+        "resources": pods.resources,
         "securityContext": _security(llm),
         "volumeMounts": [mount],
     }
@@ -110,7 +114,7 @@ def _pod(context: ManifestContext, served: ServedRevision, llm: Llm) -> dict[str
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.restrict_pod(served.spec),
-        **pod_placement.fields_of(context, served),
+        **pods.fields,
         "containers": [container],
         "volumes": [volume],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from deployments.manifests.domain.metadata import (
@@ -18,59 +19,67 @@ from deployments.spec.domain.placement import catalogue
 from deployments.spec.domain.placement.pod_parts import DependentObject, PodContext, PodParts
 
 
-def parts_of(context: ManifestContext, served: ServedRevision) -> PodParts:
+@dataclass(frozen=True, slots=True)
+class PlacedPods:
+    """The pods of a revision, with the parts that their placement writes."""
+
+    context: ManifestContext
+    served: ServedRevision
+    parts: PodParts
+
+    @property
+    def node_fields(self) -> dict[str, Any]:
+        """The fields of a pod's spec that choose its node: tolerations, node selector and node affinity."""
+        spot_labels = self.context.node_labels.spot
+        tolerated = catalogue.tolerations_of(self.served.spec, spot_labels)
+        return {"tolerations": [one.manifest() for one in tolerated], **self.parts.node_fields}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields of a pod's spec that the placement writes."""
+        return {**self.node_fields, **self.parts.fields}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        workload = workload_name(self.context.deployment, self.served.number)
+        own = {**labels_of(self.context, self.served), WORKLOAD_LABEL: workload}
+        return {**own, **self.parts.workload_labels, **self.parts.labels}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations of pods alone, not of the objects that create them."""
+        return dict(self.parts.annotations)
+
+    @property
+    def workload_labels(self) -> dict[str, str]:
+        """The labels that the placement adds to the workload."""
+        return dict(self.parts.workload_labels)
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """The resources of the server's container. Requests equal limits: Kubernetes requires it for GPUs, and no pod
+        is evicted for memory.
+        """
+        spec = self.served.spec
+        amounts = {"cpu": spec.cpu, "memory": spec.memory, **self.parts.amounts}
+        resources: dict[str, Any] = {"requests": amounts, "limits": dict(amounts)}
+        if self.parts.claims:
+            resources["claims"] = [{"name": name} for name in self.parts.claims]
+        return resources
+
+    @property
+    def objects(self) -> list[Manifest]:
+        """The objects that the placement needs beside the workload."""
+        return [
+            manifest_of(one, metadata(self.context, one.name, self.served))
+            for one in self.parts.objects
+        ]
+
+
+def place(context: ManifestContext, served: ServedRevision) -> PlacedPods:
     workload = workload_name(context.deployment, served.number)
     pods = PodContext(context.node_labels, workload, {WORKLOAD_LABEL: workload})
-    return catalogue.write(served.spec, pods)
-
-
-def node_fields_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Return the fields of a pod's spec that choose its node: tolerations, node selector and node affinity."""
-    tolerated = catalogue.tolerations_of(served.spec, context.node_labels.spot)
-    manifests = [one.manifest() for one in tolerated]
-    return {"tolerations": manifests, **parts_of(context, served).node_fields}
-
-
-def fields_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Return all fields of a pod's spec that its placement writes."""
-    return {**node_fields_of(context, served), **parts_of(context, served).fields}
-
-
-def pod_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
-    workload = workload_name(context.deployment, served.number)
-    parts = parts_of(context, served)
-    own = {**labels_of(context, served), WORKLOAD_LABEL: workload}
-    return {**own, **parts.workload_labels, **parts.labels}
-
-
-def pod_annotations_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
-    """Return the annotations of pods alone, not of the objects that create them."""
-    return dict(parts_of(context, served).annotations)
-
-
-def workload_labels_of(context: ManifestContext, served: ServedRevision) -> dict[str, str]:
-    """Return the labels that the placement adds to the workload."""
-    return dict(parts_of(context, served).workload_labels)
-
-
-def resources_of(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
-    """Return the resources of the server's container. Requests equal limits: Kubernetes requires it for GPUs, and no
-    pod is evicted for memory.
-    """
-    parts, spec = parts_of(context, served), served.spec
-    amounts = {"cpu": spec.cpu, "memory": spec.memory, **parts.amounts}
-    resources: dict[str, Any] = {"requests": amounts, "limits": dict(amounts)}
-    if parts.claims:
-        resources["claims"] = [{"name": name} for name in parts.claims]
-    return resources
-
-
-def objects_of(context: ManifestContext, served: ServedRevision) -> list[Manifest]:
-    """Return the objects that the placement needs beside the workload."""
-    return [
-        manifest_of(one, metadata(context, one.name, served))
-        for one in parts_of(context, served).objects
-    ]
+    return PlacedPods(context, served, catalogue.write(served.spec, pods))
 
 
 def manifest_of(one: DependentObject, meta: Mapping[str, Any]) -> Manifest:

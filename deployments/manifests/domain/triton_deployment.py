@@ -16,6 +16,7 @@ from deployments.manifests.domain.metadata import (
     version_annotations,
 )
 from deployments.manifests.domain.model_files import download
+from deployments.manifests.domain.pod_placement import PlacedPods
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.kubernetes_names import workload_name
 
@@ -27,26 +28,27 @@ _HUGGING_FACE_HOME = "/var/cache/huggingface"
 
 def deployment(context: ManifestContext, served: ServedRevision) -> Manifest:
     name = workload_name(context.deployment, served.number)
+    pods = pod_placement.place(context, served)
     spec: dict[str, Any] = {
         "progressDeadlineSeconds": pod_template.progress_seconds(served),
         "selector": {"matchLabels": {WORKLOAD_LABEL: name}},
         "strategy": pod_template.rolling_update(),
         "template": {
             "metadata": {
-                "labels": pod_placement.pod_labels_of(context, served),
+                "labels": pods.labels,
                 "annotations": {
                     **version_annotations(served),
-                    **pod_placement.pod_annotations_of(context, served),
+                    **pods.annotations,
                 },
             },
-            "spec": _pod(context, served),
+            "spec": _pod(context, served, pods),
         },
     }
     # An autoscaler owns the number: writing it too would reset it at every apply.
     if served.spec.scaling.kind == serving_spec.FIXED:
         spec["replicas"] = served.spec.min_replicas
     fields = metadata(context, name, served, version_annotations(served))
-    fields["labels"] |= pod_placement.workload_labels_of(context, served)
+    fields["labels"] |= pods.workload_labels
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -78,7 +80,7 @@ def service(context: ManifestContext, served: ServedRevision) -> Manifest:
     }
 
 
-def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+def _pod(context: ManifestContext, served: ServedRevision, pods: PlacedPods) -> dict[str, Any]:
     shm_volume, _ = pod_template.shared_memory(served.spec)
     scratch_volume, _, _ = pod_template.scratch()
     volumes: list[dict[str, Any]] = [
@@ -92,14 +94,14 @@ def _pod(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "serviceAccountName": account_of(served),
         "terminationGracePeriodSeconds": termination.grace_seconds(served.spec),
         **pod_template.restrict_pod(served.spec),
-        **pod_placement.fields_of(context, served),
+        **pods.fields,
         "initContainers": download.containers(context, served),
-        "containers": [_server(context, served)],
+        "containers": [_server(context, served, pods)],
         "volumes": volumes,
     }
 
 
-def _server(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+def _server(context: ManifestContext, served: ServedRevision, pods: PlacedPods) -> dict[str, Any]:
     ports = (("http", 8080), ("grpc", 9000), ("metrics", 8002))
     _, shm_mount = pod_template.shared_memory(served.spec)
     _, scratch, home = pod_template.scratch()
@@ -110,7 +112,7 @@ def _server(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "env": [*env_of(served.spec), home],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
         **_lifecycle(served),
-        "resources": pod_placement.resources_of(context, served),
+        "resources": pods.resources,
         "securityContext": pod_template.security(is_read_only=True),
         "volumeMounts": [download.server_mount(served), shm_mount, scratch],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from deployments.manifests.domain import language_runtime, pod_placement, pod_template, termination
+from deployments.manifests.domain import language_runtime, pod_template, termination
 from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
     Manifest,
@@ -13,6 +13,7 @@ from deployments.manifests.domain.metadata import (
     account_of,
     env_of,
 )
+from deployments.manifests.domain.pod_placement import PlacedPods
 from deployments.spec.domain.serving_spec import Llm, ServingSpec
 
 RUNTIME: Final = "slipway-vllm"
@@ -106,7 +107,7 @@ def home_env() -> list[dict[str, str]]:
     return [pod_template.user_env(), home, hub]
 
 
-def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
+def workers(served: ServedRevision, pods: PlacedPods) -> dict[str, Any]:
     """Return the worker pods, one per additional node. GPUs of a node share each layer; nodes share the layers."""
     llm = served.spec.llm or Llm()
     return {
@@ -114,14 +115,14 @@ def workers(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
         "tensorParallelSize": llm.tensor_parallel,
         "serviceAccountName": account_of(served),
         **pod_template.restrict_pod(served.spec),
-        **pod_placement.fields_of(context, served),
+        **pods.fields,
         **termination.worker_fields(served.spec),
         "containers": [
             {
                 "name": "worker-container",
                 **termination.worker_lifecycle(served.spec),
                 "env": home_env(),
-                "resources": pod_placement.resources_of(context, served),
+                "resources": pods.resources,
                 "securityContext": pod_template.security(),
             }
         ],

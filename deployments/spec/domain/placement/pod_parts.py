@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fleet.clusters.domain.provisioner import NodeLabels
 
@@ -90,8 +90,13 @@ class PodParts:
         return affinity
 
 
-def join(parts: Sequence[PodParts]) -> PodParts:
+# Of a setting that writes nothing.
+NOTHING: Final = PodParts()
+
+
+def join(written: Sequence[PodParts]) -> PodParts:
     """Join the parts of settings. A pod meets what each of them requires."""
+    parts = [part for part in written if part is not NOTHING]
     alternatives = [part.alternatives for part in parts if part.alternatives]
     return PodParts(
         node_selector=_join_maps(part.node_selector for part in parts),

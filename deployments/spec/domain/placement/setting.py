@@ -82,7 +82,7 @@ class PlacementSetting(ABC):
 
     @abstractmethod
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
-        """Return what the setting writes into pods of the spec."""
+        """Return what the setting writes into pods of the spec. NOTHING if that is nothing."""
 
     def tolerations(
         self, spec: ServingSpec, spot_labels: Iterable[tuple[str, str]]

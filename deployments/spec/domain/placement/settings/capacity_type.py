@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from deployments.spec.domain.placement.pod_parts import NodeExpression, PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import (
+    NOTHING,
+    NodeExpression,
+    PodContext,
+    PodParts,
+)
 from deployments.spec.domain.placement.setting import PlacementSetting
 from fleet.clusters.domain.node_requirements import NodeRequirement, RequiredCapacity
 from fleet.clusters.domain.provisioner import NodeLabels
@@ -48,7 +53,8 @@ class CapacityTypes(PlacementSetting):
         return offers.for_capacity(shares, placement.capacity)
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
-        return PodParts(alternatives=_groups(spec.placement.capacity, context.node_labels))
+        groups = _groups(spec.placement.capacity, context.node_labels)
+        return PodParts(alternatives=groups) if groups else NOTHING
 
     def qualify(self, placement: Placement, nodes: str) -> str:
         is_any = placement.capacity == capacity_types.ANY

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from deployments.spec.domain.applicability import needs
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import PlacementSetting
 from fleet.clusters.domain.node_requirements import NodeRequirement
 from portal.core.definitions import setting
@@ -34,8 +34,9 @@ class Disruption(PlacementSetting):
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
         """Write the annotation onto pods alone, not onto the objects that create them."""
-        is_kept = spec.placement.do_not_disrupt
-        return PodParts(annotations={"karpenter.sh/do-not-disrupt": "true"} if is_kept else {})
+        if not spec.placement.do_not_disrupt:
+            return NOTHING
+        return PodParts(annotations={"karpenter.sh/do-not-disrupt": "true"})
 
     def keeps_nodes(self, placement: Placement) -> bool:
         return placement.do_not_disrupt

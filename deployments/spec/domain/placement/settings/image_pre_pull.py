@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from deployments.spec.domain.applicability import limit_to_engines, needs
 from deployments.spec.domain.engines import ENGINES, LLM_SERVICE
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import PlacementSetting
 from fleet.clusters.domain.node_requirements import NodeRequirement
 from portal.core.definitions import Rule, setting
@@ -33,7 +33,7 @@ class ImagePrePull(PlacementSetting):
         return ()
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
-        return PodParts(pulls_images=spec.placement.pre_pull)
+        return PodParts(pulls_images=True) if spec.placement.pre_pull else NOTHING
 
     def rules(self, spec: ServingSpec) -> Iterator[Rule]:
         yield (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from deployments.spec.domain.applicability import needs
 from deployments.spec.domain.engines import LLM_SERVICE
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import PlacementSetting
 from deployments.spec.domain.scaling import KNATIVE
 from fleet.clusters.domain.node_requirements import NodeRequirement
@@ -47,11 +47,9 @@ class KueueQueue(PlacementSetting):
         Kueue starts a suspended Job when its quota admits all of its pods.
         """
         queue = spec.placement.queue
-        return (
-            PodParts(workload_labels={QUEUE_LABEL: queue}, suspends_job=True)
-            if queue
-            else PodParts()
-        )
+        if not queue:
+            return NOTHING
+        return PodParts(workload_labels={QUEUE_LABEL: queue}, suspends_job=True)
 
     def rules(self, spec: ServingSpec) -> Iterator[Rule]:
         is_queued = bool(spec.placement.queue)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from pydantic import AfterValidator
 
 from deployments.spec.domain.node_selection import normalized_labels, read_labels
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import (
     ClusterRules,
     PlacementFinding,
@@ -44,7 +44,8 @@ class RequestedLabels(PlacementSetting):
         return (RequiredLabels.from_labels(labels),) if labels else ()
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
-        return PodParts(node_selector=read_labels(spec.placement.node_labels))
+        labels = read_labels(spec.placement.node_labels)
+        return PodParts(node_selector=labels) if labels else NOTHING
 
     def check(self, spec: ServingSpec, cluster: ClusterRules) -> Iterator[PlacementFinding]:
         """Refuse labels that keep nodes from starting. Karpenter could start none for other pods either."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from deployments.spec.domain.node_selection import normalized_taints, read_tolerations
 from deployments.spec.domain.placement import tainted
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import (
     ClusterRules,
     PlacementFinding,
@@ -51,7 +51,7 @@ class NodeTaints(PlacementSetting):
         return read_tolerations(spec.placement.tolerations)
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
-        return PodParts()
+        return NOTHING
 
     def check(self, spec: ServingSpec, cluster: ClusterRules) -> Iterator[PlacementFinding]:
         if text := spec.placement.tolerations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import (
     FIX_BY_POLICY,
     ClusterRules,
@@ -42,7 +42,7 @@ class Priority(PlacementSetting):
 
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
         name = spec.placement.priority_class
-        return PodParts(fields={"priorityClassName": name} if name else {})
+        return PodParts(fields={"priorityClassName": name}) if name else NOTHING
 
     def check(self, spec: ServingSpec, cluster: ClusterRules) -> Iterator[PlacementFinding]:
         name, allowed = spec.placement.priority_class, cluster.policy.priority_classes

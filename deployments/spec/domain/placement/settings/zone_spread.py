@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
-from deployments.spec.domain.placement.pod_parts import PodContext, PodParts
+from deployments.spec.domain.placement.pod_parts import NOTHING, PodContext, PodParts
 from deployments.spec.domain.placement.setting import PlacementSetting
 from deployments.spec.domain.scaling import KNATIVE
 from fleet.clusters.domain.node_requirements import NodeRequirement
@@ -30,7 +30,7 @@ class ZoneSpread(PlacementSetting):
     def write(self, spec: ServingSpec, context: PodContext) -> PodParts:
         # Knative refuses the field unless its configuration was changed for it.
         if not spec.placement.spread_zones or spec.scaling.kind == KNATIVE:
-            return PodParts()
+            return NOTHING
         constraint = {
             "maxSkew": 1,
             "topologyKey": "topology.kubernetes.io/zone",
