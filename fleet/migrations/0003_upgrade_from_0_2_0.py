@@ -7,6 +7,8 @@ from django.db import migrations
 from portal.core.schema.upgrades import FreshTables
 
 fresh = FreshTables(import_module("fleet.migrations.0001_schema").Migration)
+# The text of each price in the list that 0.2.0 shipped. What was loaded with another was entered by a person.
+SHIPPED = "karpenter-provider-aws, generated from the AWS price list (Linux, on-demand)"
 TOKENS = (
     "prompt_tokens",
     "generation_tokens",
@@ -17,6 +19,11 @@ TOKENS = (
     "preemptions",
     "request_aborted",
 )
+
+
+def tell_entered_prices(apps, schema_editor):
+    prices = apps.get_model("fleet", "InstancePrice").objects
+    prices.exclude(source=SHIPPED).update(origin="person")
 
 
 class Migration(migrations.Migration):
@@ -63,6 +70,7 @@ class Migration(migrations.Migration):
         *fresh.add_fields("WorkloadMinute", *TOKENS),
         *fresh.add_fields("WorkloadHour", *TOKENS, "energy_mj", "energy_ms"),
         *fresh.add_fields("InstancePrice", "origin"),
+        migrations.RunPython(tell_entered_prices, migrations.RunPython.noop),
         *fresh.alter_fields("LedgerRow", "hour"),
         *fresh.add_indexes(
             "LedgerRow",

@@ -1,7 +1,7 @@
 """Roll-ups of the ledger and of readings, so that pages read days and teams instead of every hour.
 
 The database itself adds each ledger row to its roll-ups in the statement that inserts it (the triggers of
-migrations 0005, 0009 and 0022), so they are equal to the rows at any moment. Money is integer micro-dollars.
+migration 0002_ledger_triggers), so they are equal to the rows at any moment. Money is integer micro-dollars.
 """
 
 from __future__ import annotations

@@ -19,7 +19,10 @@ MOST_MEMBERS: Final = 10_000
 _LONGEST: Final = 254
 _FILTER: Final = re.compile(r'\s*([A-Za-z][\w.:]*)\s+eq\s+("(?:[^"\\]|\\.)*")\s*', re.IGNORECASE)
 _MEMBER: Final = re.compile(r'members\[\s*value\s+eq\s+("(?:[^"\\]|\\.)*")\s*\]', re.IGNORECASE)
-_EMAIL_PATH: Final = re.compile(r"emails\[.*\]\.value", re.IGNORECASE)
+# The address that the portal keeps; one of another type (home, other) is none of its own.
+_EMAIL_PATH: Final = re.compile(
+    r'emails\[\s*(?:type\s+eq\s+"work"|primary\s+eq\s+"?true"?)\s*\]\.value', re.IGNORECASE
+)
 _SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 # By their names in small letters: attributes are case-insensitive (RFC 7643, 2.1).
 _TEXTS: Final = {

@@ -334,7 +334,8 @@ INSERT INTO fleet_cluster VALUES
 INSERT INTO fleet_gpulease VALUES
 (1, 'detector-r1', 'detector-r1', 'vision', 'vision', 1000000, '2026-11-20 09:15:00+00', NULL, '2026-11-20 09:15:00+00', 1, 1, 1);
 INSERT INTO fleet_instanceprice VALUES
-(1, 'g5.xlarge', 'us-east-1', 'on-demand', 1.006000, 'a10g', 1, 24576, false, 4, 16, '3920m', '14162Mi', 'catalogue', '2026-11-20');
+(1, 'g5.xlarge', 'us-east-1', 'on-demand', 1.006000, 'a10g', 1, 24576, false, 4, 16, '3920m', '14162Mi', 'karpenter-provider-aws, generated from the AWS price list (Linux, on-demand)', '2026-11-20'),
+(2, 'g5.xlarge', 'us-west-2', 'on-demand', 0.804800, 'a10g', 1, 24576, false, 4, 16, '3920m', '14162Mi', 'agreement of 2026', '2026-11-20');
 INSERT INTO fleet_ledgerrow VALUES
 (1, '2026-11-20 09:00:00+00', 'eks-test', 'node-0', 'node-0', 'g5.xlarge', 'on-demand', 'allocated', 'vision', 'vision', 'detector-r1', '{"model": "detector", "version": "detector:1", "revision": "r1", "deployment": "detector"}', 2700000, 0.754500, 1.006000, 'catalogue', false, '2026-11-20 10:03:00+00'),
 (2, '2026-11-20 09:00:00+00', 'eks-test', 'node-0', 'node-0', 'g5.xlarge', 'on-demand', 'idle', '', '', '', '{}', 900000, 0.251500, 1.006000, 'catalogue', false, '2026-11-20 10:03:00+00'),
@@ -432,7 +433,7 @@ SELECT pg_catalog.setval('django_content_type_id_seq', 54, true);
 SELECT pg_catalog.setval('django_migrations_id_seq', 24, true);
 SELECT pg_catalog.setval('fleet_cluster_id_seq', 1, true);
 SELECT pg_catalog.setval('fleet_gpulease_id_seq', 1, true);
-SELECT pg_catalog.setval('fleet_instanceprice_id_seq', 1, true);
+SELECT pg_catalog.setval('fleet_instanceprice_id_seq', 2, true);
 SELECT pg_catalog.setval('fleet_ledgerrow_id_seq', 8, true);
 SELECT pg_catalog.setval('fleet_metricsample_id_seq', 12, true);
 SELECT pg_catalog.setval('fleet_node_id_seq', 4, true);

@@ -50,7 +50,14 @@ from deployments.registry.gateways import object_store
 from deployments.registry.services import search_index
 from deployments.rollouts.services import reconcile as rollout_reconcile
 from deployments.spec.domain import serving_spec
-from fleet.models import LedgerDay, LedgerFourHours, LedgerMonth, LedgerRow, LedgerTeamDay
+from fleet.models import (
+    InstancePrice,
+    LedgerDay,
+    LedgerFourHours,
+    LedgerMonth,
+    LedgerRow,
+    LedgerTeamDay,
+)
 from portal import settings as portal_settings
 from portal.accounts.models import ApiToken, Delegation, Membership, Team, User
 from portal.audit import sealing, verification
@@ -368,6 +375,18 @@ def test_the_ledger_and_its_sums() -> None:
         total = sum(row.cost_micros for row in sums.objects.all())
         assert total == sum(int(row.cost_amount * 1_000_000) for row in LedgerRow.objects.all())
     assert LedgerFourHours.objects.filter(is_demo=True).get().team_slug == "nlp"
+
+
+def test_prices_of_people_are_not_those_of_the_catalogue() -> None:
+    rows = InstancePrice.objects.order_by("id").values_list("source", "origin")
+
+    assert list(rows) == [
+        (
+            "karpenter-provider-aws, generated from the AWS price list (Linux, on-demand)",
+            "catalogue",
+        ),
+        ("agreement of 2026", "person"),
+    ]
 
 
 def test_the_audit_trail_is_sealed_from_its_oldest_event(upgraded: Upgraded) -> None:

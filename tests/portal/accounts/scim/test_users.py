@@ -112,6 +112,20 @@ def test_entra_changes_and_disables(scim: Provisioner, body: dict[str, Any]) -> 
     assert not User.objects.get(username="bo@example.org").is_active
 
 
+@pytest.mark.parametrize(
+    "path", ['emails[type eq "home"].value', 'emails[type eq "other"].value', "emails[].value"]
+)
+def test_a_private_address_is_none_of_the_account(scim: Provisioner, path: str) -> None:
+    key = scim.create("Users", requests.ENTRA_USER)
+    private = requests.patch({"op": "Replace", "path": path, "value": "bo@home.example"})
+
+    answer = scim.send("patch", f"Users/{key}", private)
+
+    assert answer.status_code == 200
+    assert [row["value"] for row in answer.json()["emails"]] == ["bo@example.org"]
+    assert User.objects.get(username="bo@example.org").email == "bo@example.org"
+
+
 def test_put_replaces_the_whole_person(scim: Provisioner) -> None:
     key = scim.create("Users", requests.OKTA_USER)
     whole = {**requests.OKTA_USER, "emails": [], "name": {"givenName": "Anna", "familyName": "B"}}
