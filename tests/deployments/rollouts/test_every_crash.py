@@ -66,7 +66,7 @@ POINTS: tuple[tuple[ModuleType, str], ...] = (
     (change_transitions, "move"),
     (trail, "record"),
     (timeline, "note_rollout"),
-    (rollout_notifications, "moved"),
+    (rollout_notifications, "notify_progress"),
     (rollout_notifications, "waits"),
     (notifications, "notify"),
     (leases, "release"),

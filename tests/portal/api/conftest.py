@@ -106,7 +106,7 @@ def frame_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(slots, name, read)
 
-    for name in ("badge_of", "alert_count", "status_lines"):
+    for name in ("count_badge", "alert_count", "status_lines"):
         keep(name)
 
 
