@@ -42,7 +42,7 @@ def approve(page: Page, name: str) -> None:
     page.get_by_role("link", name=re.compile(name)).first.click()
     expect(page.get_by_text("Tells what kind of file an attachment is.")).to_be_visible()
     expect(
-        page.get_by_text("Public: anyone who reaches the gateway can call this deployment")
+        page.get_by_text("Anyone who reaches the gateway can call it, without a key.")
     ).to_be_visible()
     page.get_by_role("button", name=re.compile("Approve")).click()
     expect(page.get_by_text(re.compile("approved", re.IGNORECASE)).first).to_be_visible()

@@ -140,7 +140,7 @@ UNSAFE: dict[str, tuple[bytes, str]] = {
     "hard link": (_in_tar(tarfile.LNKTYPE), "is a link or a device"),
     "device": (_in_tar(tarfile.CHRTYPE), "is a link or a device"),
     "encrypted": (_encrypted(), "is encrypted"),
-    "twice": (_twice(), "model.onnx is there twice"),
+    "twice": (_twice(), "model.onnx appears twice"),
     "case": (zipped({"a.onnx": b"x", "A.onnx": b"x"}), "same name"),
     "too many": (zipped({f"{n}.bin": b"" for n in range(2001)}), "more than 2,000 files"),
     "no files": (tarred({"__MACOSX/a": b"x"}), "contains no files"),

@@ -73,7 +73,7 @@ def test_a_path_that_leaves_the_folder_is_refused(path: str, message: str) -> No
     ("paths", "message"),
     [
         ([], "at least one file"),
-        (["a"] * 2, "a is there twice"),
+        (["a"] * 2, "a appears twice"),
         (["Model.onnx", "model.ONNX"], "same name"),
         (["a", "a/b"], "a file and a folder"),
         (["A/B/c", "a/b"], "a file and a folder"),
@@ -195,7 +195,7 @@ class _Checklist(Checklist):
             raise Death(detail)
         self.read.append(which)
 
-    def passed(self, name: str, detail: str) -> None: ...
+    def pass_step(self, name: str, detail: str) -> None: ...
 
     def keep_alive(self) -> None: ...
 
