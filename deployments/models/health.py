@@ -65,7 +65,7 @@ class AnswerDay(models.Model):
     """The sums of what was posted about one of the first days of a revision: its reference."""
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="answer_days")
-    # deployments.guards.domain.answers.answer_metrics.Kind
+    # deployments.guards.domain.answers.answer_metrics.AnswerKind
     kind = models.CharField(max_length=24)
     # 0 is the day that began with its promotion.
     day = models.PositiveSmallIntegerField()

@@ -24,7 +24,7 @@ class Pipeline(Leased):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created_at = models.DateTimeField()
 
-    # By name the rules.Member that it calls or None, as `pipelines.preload_members` read it for a list.
+    # By name the rules.CallableDeployment that it calls or None, as `pipelines.preload_members` read it for a list.
     preloaded_members: Mapping[str, Any] | None = None
 
     # Desired: what was approved last, as deployments.pipelines.domain.pipeline_spec.PipelineSpec;

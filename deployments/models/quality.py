@@ -131,7 +131,7 @@ class QualityObservation(models.Model):
     revision = models.ForeignKey(
         Revision, on_delete=models.CASCADE, related_name="quality_observations"
     )
-    # deployments.guards.domain.answers.answer_metrics.Kind
+    # deployments.guards.domain.answers.answer_metrics.AnswerKind
     kind = models.CharField(max_length=24)
     n = models.PositiveIntegerField()
     # {bucket: count}: labels, buckets of lengths, good and bad, buckets of distances

@@ -19,7 +19,7 @@ from tests.deployments.world import World
 
 pytestmark = pytest.mark.django_db
 
-ONE_REVISION = {"own": 1, "http_route": 1, "context_of": 1, "spec_of": 1}
+ONE_REVISION = {"build_own": 1, "http_route": 1, "context_of": 1, "spec_of": 1}
 
 
 @pytest.fixture
@@ -78,4 +78,4 @@ def test_a_preflight_with_dry_run_evidence_and_yaml_renders_once(
 
     assert "kind: InferenceService" in result.manifests
     assert "Server dry-run" in {check.name for check in result.checks}
-    assert renderings == {"own": 1, "http_route": 1}
+    assert renderings == {"build_own": 1, "http_route": 1}

@@ -174,7 +174,7 @@ def test_it_ends_with_the_worker(tmp_path: Path) -> None:
     code = (
         "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'\n"
         "from deployments.registry.gateways import sandbox\n"
-        "limits = sandbox.Limits(2**30, 60, 60)\n"
+        "limits = sandbox.SandboxLimits(2**30, 60, 60)\n"
         f"sandbox.run('{TASKS}:start_a_child_and_sleep', sys.argv[1], limits=limits)\n"
     )
     worker = subprocess.Popen([sys.executable, "-c", code, str(path)])
