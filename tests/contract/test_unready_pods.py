@@ -110,5 +110,5 @@ def test_who_drains_reads_that_a_pod_was_declared_not_to_be_disrupted(
     warnings = " ".join(Evidence.from_json(action.evidence).warnings)
     assert (
         "1 pod is declared not to be disrupted (karpenter.sh/do-not-disrupt): Karpenter leaves it in "
-        "place, and this drain evicts it all the same." in warnings
+        "place, and this drain evicts it anyway." in warnings
     )

@@ -153,7 +153,7 @@ class TestPage:
     def unusual(self, client: Client, query: str = "") -> list[tuple[str, str, str, str]]:
         shown = page(client.get(f"/costs?group=deployment{query}"))
         return [
-            (row["Day"], row["Of"], row["Day's cost"], row["Median"])
+            (row["Day"], row["Team or deployment"], row["Day's cost"], row["Median"])
             for row in shown.rows
             if "Median" in row
         ]
@@ -177,7 +177,7 @@ class TestPage:
     def test_of_teams_in_the_table_of_teams(self, admin: Client) -> None:
         shown = page(admin.get("/costs"))
 
-        assert [row["Of"] for row in shown.rows if "Median" in row] == ["vision"]
+        assert [row["Team or deployment"] for row in shown.rows if "Median" in row] == ["vision"]
         assert "median of the 28 days before" in shown.text
 
     def test_other_teams_stay_hidden(self, member: Client) -> None:

@@ -121,6 +121,8 @@ def test_any_rows_and_any_period(
     later: int,
     minutes: tuple[int, int],
 ) -> None:
+    # Moved back to the hour where it lasts whole hours, else widened to the hours that it touches.
+    first, last_hour = start, start + timedelta(hours=length + (minutes == (0, 59)))
     end = start + timedelta(hours=length, minutes=minutes[1])
     start += timedelta(minutes=minutes[0])
     last = max((names["hour"] for names, _ in [*rows, *more]), default=FIRST)
@@ -139,7 +141,7 @@ def test_any_rows_and_any_period(
                 for number, (names, amounts) in enumerate(batch)
             )
         assert_days_equal_rows()
-        inside = LedgerRow.objects.filter(hour__gte=start, hour__lt=end)
+        inside = LedgerRow.objects.filter(hour__gte=first, hour__lt=last_hour)
         own = inside.filter(team_slug="vision").exclude(IDLE)
         for group in GroupBy:
             for teams, expected in ((None, inside), (["vision"], own)):

@@ -58,7 +58,7 @@ def test_node_without_a_price_leads_to_its_form_and_is_priced_there(
         ("usd_per_hour", "0", "The price must be more than 0"),
         ("usd_per_hour", "1,006", "Use digits and a dot, for example 1.006"),
         ("region", "us east", "Use letters, digits"),
-        ("instance_type", "g99.huge", "g99.huge is not known"),
+        ("instance_type", "g99.huge", "g99.huge is unknown"),
         ("valid_from", "soon", "Enter a valid date"),
     ],
 )

@@ -176,7 +176,7 @@ PORTAL: Final = [
         labels={"kind": "batch-job"},
         says=(
             "A batch-job waits for an approver",
-            "The oldest has waited for 1d 1h 0m 0s. Its approvers find it under Approvals. Add leads or delegates where"
+            "The oldest has waited for 1d 1h 0m 0s. Its approvers find it under Approvals. Add leads or delegates if"
             " nobody looks, and a channel for the event.",
         ),
     ),

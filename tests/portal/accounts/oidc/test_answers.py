@@ -118,7 +118,7 @@ def test_a_code_of_another_request_is_refused(
 
 @pytest.mark.parametrize(
     ("error", "problem"),
-    [("access_denied", "you cancelled"), ("server_error", "reported an error")],
+    [("access_denied", "you canceled"), ("server_error", "reported an error")],
 )
 def test_what_the_provider_refuses_is_said(
     client: Client, provider: Provider, error: str, problem: str
