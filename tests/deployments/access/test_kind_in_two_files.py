@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+# Each runs a pytest of its own, whose database has the same name.
+pytestmark = pytest.mark.xdist_group("a product of its own")
 ROOT = Path(__file__).resolve().parents[3]
 _LIST = Path("deployments/access/domain/catalogue.py")
 _MODULE = Path("deployments/access/domain/kinds/url_keys.py")

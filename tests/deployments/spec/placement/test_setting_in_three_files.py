@@ -9,6 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+# Each runs a pytest of its own, whose database has the same name.
+pytestmark = pytest.mark.xdist_group("a product of its own")
 ROOT = Path(__file__).resolve().parents[4]
 _MODULE = "deployments/spec/domain/placement/settings/tenancy.py"
 _LIST = "deployments/spec/domain/placement/catalogue.py"
