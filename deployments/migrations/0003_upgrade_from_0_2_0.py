@@ -1,4 +1,4 @@
-"""From the deployments of 0.2.0 to the tables of `0001_schema`: what is new, and what has another name."""
+"""Lead the deployments of 0.2.0 to the tables of `0001_schema`: new columns and tables, and other names."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What 0.2.0 had, whose rows are elsewhere since `0004_rows_of_0_2_0`."""
+"""Drop the tables of 0.2.0 whose rows are elsewhere since `0004_rows_of_0_2_0`."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""From the fleet of 0.2.0 to the tables of `0001_schema`."""
+"""Lead the fleet of 0.2.0 to the tables of `0001_schema`."""
 
 from importlib import import_module
 

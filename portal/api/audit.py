@@ -49,12 +49,16 @@ class AuditRecordSerializer(Serializer):
     position = serializers.IntegerField(help_text="place in the chain")
     hash = serializers.CharField()
     previous = serializers.CharField(help_text="hash of the position before")
-    event = AuditEventSerializer(allow_null=True, help_text="null: deleted in the database")
+    event = AuditEventSerializer(
+        allow_null=True, help_text="Null if the record was deleted in the database."
+    )
 
 
 class AuditPageSerializer(Serializer):
     records = AuditRecordSerializer(many=True)
-    next_after = serializers.IntegerField(help_text="also when there are no more records yet")
+    next_after = serializers.IntegerField(
+        help_text="Cursor for later records, present even when there are none yet."
+    )
 
 
 class AuditView(APIView):

@@ -34,8 +34,10 @@ class MeSerializer(Serializer):
     display_name = serializers.CharField()
     is_platform_admin = serializers.BooleanField()
     is_service_account = serializers.BooleanField()
-    teams = MyTeamSerializer(many=True, help_text="those that the token acts on")
-    token = GrantSerializer(allow_null=True, help_text="of this request; null for a session")
+    teams = MyTeamSerializer(many=True, help_text="Teams that the token acts on.")
+    token = GrantSerializer(
+        allow_null=True, help_text="The token of this request. Null for a session."
+    )
 
 
 class TokenSerializer(Serializer):
@@ -44,10 +46,13 @@ class TokenSerializer(Serializer):
     prefix = serializers.CharField(help_text="first characters of the token")
     scopes = serializers.ListField(child=serializers.CharField(), source="scope_names")
     team = serializers.CharField(
-        source="team.slug", default=None, allow_null=True, help_text="null: all teams of the owner"
+        source="team.slug",
+        default=None,
+        allow_null=True,
+        help_text="Null means all teams of the owner.",
     )
     requests_per_minute = serializers.IntegerField(
-        allow_null=True, help_text="null: as many as the platform allows"
+        allow_null=True, help_text="Null means as many as the platform allows."
     )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
@@ -56,7 +61,7 @@ class TokenSerializer(Serializer):
 
 
 class NewTokenRequestSerializer(Serializer):
-    name = serializers.CharField(max_length=80, help_text="where the token is used")
+    name = serializers.CharField(max_length=80, help_text="Place where the token is used.")
     days = serializers.IntegerField(
         min_value=1,
         max_value=365,
@@ -70,10 +75,13 @@ class NewTokenRequestSerializer(Serializer):
         help_text="every scope implies read",
     )
     team = serializers.CharField(
-        max_length=63, default="", allow_blank=True, help_text="empty: all your teams"
+        max_length=63, default="", allow_blank=True, help_text="Leave empty for all your teams."
     )
     requests_per_minute = serializers.IntegerField(
-        min_value=1, default=None, allow_null=True, help_text="null: as many as the platform allows"
+        min_value=1,
+        default=None,
+        allow_null=True,
+        help_text="Null means as many as the platform allows.",
     )
 
 
@@ -87,7 +95,7 @@ _QUOTA = (
 
 
 class TeamSerializer(Serializer):
-    slug = serializers.CharField(help_text="also its namespace on every cluster")
+    slug = serializers.CharField(help_text="The team's slug, and its namespace on every cluster.")
     name = serializers.CharField()
     quota_gpus = serializers.IntegerField(help_text=_QUOTA)
     monthly_budget_amount = serializers.DecimalField(max_digits=12, decimal_places=2)

@@ -72,7 +72,7 @@ class TokensView(APIView):
         tags=["account"],
         request=NewTokenRequestSerializer,
         responses={201: NewTokenSerializer, 404: PROBLEM, 422: PROBLEM},
-        description="In a browser session only: a token cannot create tokens.",
+        description="A browser session is required: a token cannot create tokens.",
     )
     def post(self, request: Request) -> Response:
         body = read_body(NewTokenRequestSerializer, request)

@@ -209,7 +209,7 @@ def _docstring(description: str) -> Iterator[str]:
     The list that drf-spectacular adds, of an enum's values and labels, is left out.
     """
     text = " ".join(line for line in description.splitlines() if not line.startswith("* `"))
-    text = re.sub(r"\bnull\b", "None", " ".join(text.split())).replace('"', "'")
+    text = re.sub(r"\b[Nn]ull\b", "None", " ".join(text.split())).replace('"', "'")
     lines = textwrap.wrap(text, _WIDTH - len('    """'))
     if not lines:
         return

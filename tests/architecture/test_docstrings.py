@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -61,11 +62,66 @@ def _is_fragment(docstring: str) -> bool:
 def test_every_docstring_stands_on_its_own() -> None:
     found = {
         str(path.relative_to(ROOT)): fragments
-        for path in sources()
+        for path in [*sources(), *_migrations()]
         if (fragments := list_fragments(path.read_text()))
     }
 
     assert found == {}
+
+
+def _migrations() -> Iterator[Path]:
+    for package in ("portal", "deployments", "fleet"):
+        yield from (ROOT / package).glob("**/migrations/**/*.py")
+
+
+def list_fields(text: str) -> list[str]:
+    """List the descriptions of REST in a module that need the name of their field, by line."""
+    return [
+        f"{word.value.lineno}: {word.value.value}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg in ("help_text", "description")
+        and isinstance(word.value, ast.Constant)
+        and isinstance(word.value.value, str)
+        and _needs_its_name(word.value.value)
+    ]
+
+
+def _needs_its_name(text: str) -> bool:
+    """Tell whether it is a fragment. A special case alone is a sentence: "Null if unknown.", "Empty for a queue."."""
+    first = text.partition(" ")[0]
+    return first not in ("Null", "Empty") and first.strip(":;,").capitalize() in {
+        *_FRAGMENTS,
+        "Null",
+    }
+
+
+def test_every_description_of_rest_stands_on_its_own() -> None:
+    found = {
+        str(path.relative_to(ROOT)): fragments
+        for path in sources()
+        if "api" in path.parts and (fragments := list_fields(path.read_text()))
+    }
+
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("of the file", True),
+        ("null: unknown", True),
+        ("empty: all teams", True),
+        ("what to do", True),
+        ("Null if unknown.", False),
+        ("SHA-256 of the file.", False),
+    ],
+)
+def test_a_description_needs_no_name(text: str, is_refused: bool) -> None:
+    found = list_fields(f'path = CharField(help_text="{text}")')
+
+    assert bool(found) is is_refused
 
 
 @pytest.mark.parametrize(

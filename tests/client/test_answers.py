@@ -20,7 +20,7 @@ SCHEMAS: dict[str, Any] = {
         "required": ["name"],
     },
     "Row": {
-        "description": "A row of costs; null means unknown.",
+        "description": "A row of costs. Null means unknown; a null amount too.",
         "properties": {
             "id": {"type": "integer"},
             "amount": {"type": "string", "format": "decimal", "nullable": True},
@@ -101,7 +101,7 @@ def test_a_field_has_the_type_and_the_description_of_its_schema() -> None:
     assert text.strip() == (
         "@dataclass(frozen=True, slots=True, kw_only=True)\n"
         "class Row(Answer):\n"
-        '    """A row of costs; None means unknown."""\n'
+        '    """A row of costs. None means unknown; a None amount too."""\n'
         "\n"
         "    id: int\n"
         "    amount: Decimal | None\n"

@@ -39,8 +39,8 @@ class AlertSerializer(Serializer):
     state = serializers.SerializerMethodField()
     subject = serializers.CharField()
     message = serializers.CharField()
-    advice = serializers.SerializerMethodField(help_text="what to do")
-    path = serializers.CharField(help_text="of the page that shows what it is about")
+    advice = serializers.SerializerMethodField(help_text="Steps to take.")
+    path = serializers.CharField(help_text="Path of the page that shows the alert's subject.")
     deployment_id = serializers.IntegerField(allow_null=True)
     opened_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -69,7 +69,7 @@ class AlertsView(GenericAPIView[Any]):
         tags=TAGS,
         parameters=[AlertFilterSerializer],
         responses={200: AlertSerializer(many=True), 422: PROBLEM},
-        description="Of your teams, the newest first; ended ones stay as history.",
+        description="List the alerts of your teams, newest first. Ended ones stay as history.",
     )
     def get(self, request: Request) -> Response:
         query = read_query(AlertFilterSerializer, request)

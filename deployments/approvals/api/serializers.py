@@ -17,7 +17,7 @@ class RequiredApprovalSerializer(Serializer):
     rule_id = serializers.IntegerField(
         source="requirement.rule_id",
         allow_null=True,
-        help_text="null: the four-eyes default, or the rules of the environment",
+        help_text="Null means the four-eyes default, or the rules of the environment.",
     )
     rule = serializers.CharField(source="requirement.rule")
     approvers = serializers.CharField(source="requirement.who")
@@ -47,7 +47,7 @@ class RuleSerializer(Serializer):
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)
-    team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
+    team = serializers.CharField(default="", allow_blank=True, help_text="Empty means all teams.")
     environments = serializers.ListField(
         child=choice_of(Environment),
         default=list,
@@ -67,7 +67,7 @@ class RuleSerializer(Serializer):
         help_text='instance types or names of GPUs: "p5.*", "h100"',
     )
     only_opening = serializers.BooleanField(
-        default=False, help_text="only changes after which callers no longer need a key"
+        default=False, help_text="Match only changes after which callers no longer need a key."
     )
     role = choice_of(
         RequiredRole,
@@ -82,7 +82,9 @@ class RuleSerializer(Serializer):
 
 
 class EmergencySerializer(Serializer):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
+    evidence_hash = serializers.CharField(
+        max_length=64, help_text="Hash of the evidence that was shown."
+    )
     reason = serializers.CharField(help_text="reason for the override")
 
 
@@ -99,7 +101,9 @@ class CommentSerializer(Serializer):
 
 
 class DecisionSerializer(CommentSerializer):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of what was shown")
+    evidence_hash = serializers.CharField(
+        max_length=64, help_text="Hash of the evidence that was shown."
+    )
 
 
 class StopReasonSerializer(Serializer):

@@ -38,13 +38,15 @@ class AttestationSerializer(Serializer):
     reason = serializers.CharField()
     is_provenance = serializers.BooleanField(help_text="false: a signature, or not read")
     signer = serializers.CharField(source="signer.name", default=None, allow_null=True)
-    identity = serializers.CharField(help_text="of the signing certificate; empty for a key")
+    identity = serializers.CharField(
+        help_text="Identity in the signing certificate. Empty for a key."
+    )
     issuer = serializers.CharField(help_text="OIDC issuer of a keyless signature, else empty")
     signed_at = serializers.DateTimeField(
-        allow_null=True, help_text="of a keyless signature, as its log or timestamp proves it"
+        allow_null=True, help_text="Time of a keyless signature, as its log or timestamp proves it."
     )
     log_index = serializers.IntegerField(
-        allow_null=True, help_text="of the entry in the transparency log"
+        allow_null=True, help_text="Index of the entry in the transparency log."
     )
     provenance = ProvenanceSerializer(source="facts")
     created_by = serializers.CharField(source="created_by.username")
@@ -68,7 +70,7 @@ class AttestationDraftSerializer(Serializer):
 class TrustedSignerSerializer(Serializer):
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)
-    team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
+    team = serializers.CharField(default="", allow_blank=True, help_text="Empty means all teams.")
     kind = choice_of(SignerKind, default=SignerKind.KEY.value)
     pem = serializers.CharField(
         max_length=LONGEST_PEM,
@@ -117,7 +119,7 @@ class RootInstanceSerializer(Serializer):
     )
     name = serializers.CharField()
     since = serializers.DateTimeField(allow_null=True)
-    until = serializers.DateTimeField(allow_null=True, help_text="null: in use")
+    until = serializers.DateTimeField(allow_null=True, help_text="Null while it is in use.")
     certificates_until = serializers.DateTimeField(
         allow_null=True, help_text="when the first certificate of an authority ends"
     )
@@ -126,7 +128,7 @@ class RootInstanceSerializer(Serializer):
 class TrustRootSerializer(Serializer):
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField()
-    sha256 = serializers.CharField(help_text="of its document")
+    sha256 = serializers.CharField(help_text="SHA-256 of its document.")
     contents = RootInstanceSerializer(many=True)
     created_by = serializers.CharField(source="created_by.username")
     created_at = serializers.DateTimeField()
@@ -154,7 +156,7 @@ class SigningRuleSerializer(Serializer):
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=80)
-    team = serializers.CharField(default="", allow_blank=True, help_text="empty: all teams")
+    team = serializers.CharField(default="", allow_blank=True, help_text="Empty means all teams.")
     environments = serializers.ListField(child=choice_of(Environment), default=list)
     signers = serializers.ListField(
         child=serializers.CharField(max_length=80), default=list, help_text="names"

@@ -58,8 +58,10 @@ class TrustRootView(APIView):
         operation_id="get_trust_root",
         tags=TAGS,
         responses={200: TrustRootDetailSerializer, 404: PROBLEM},
-        description="With its document, and the versions that lose their only trusted signature when it is "
-        "removed.",
+        description=(
+            "The answer has its document, and the versions that lose their only trusted signature "
+            "when it is removed."
+        ),
     )
     def get(self, request: Request, root_id: int) -> Response:
         return Response(_detail(actor_of(request), trust_roots.get_root(root_id)))
@@ -89,7 +91,7 @@ class TrustRootView(APIView):
         operation_id="remove_trust_root",
         tags=TAGS,
         responses={204: None, 403: PROBLEM, 404: PROBLEM, 409: PROBLEM},
-        description="Also removes its identities: their signatures stop counting at once. Running deployments are not affected.",
+        description="Its identities are removed too: their signatures stop counting at once. Running deployments are not affected.",
     )
     def delete(self, request: Request, root_id: int) -> Response:
         roots.remove(actor=actor_of(request), root_id=root_id)

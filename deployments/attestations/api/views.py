@@ -94,7 +94,7 @@ class TrustedSignersView(IdempotentMixin, APIView):
         operation_id="list_trusted_signers",
         tags=TAGS,
         responses=TrustedSignerSerializer(many=True),
-        description="Those of your teams and of all teams.",
+        description="List those of your teams and of all teams.",
     )
     def get(self, request: Request) -> Response:
         rows = attestation_views.list_signers(actor_of(request))
@@ -121,7 +121,7 @@ class TrustedSignerView(APIView):
         operation_id="get_trusted_signer",
         tags=TAGS,
         responses={200: TrustedSignerDetailSerializer, 404: PROBLEM},
-        description="With the versions that lose their only trusted signature when it is removed.",
+        description="The answer names the versions that lose their only trusted signature when it is removed.",
     )
     def get(self, request: Request, signer_id: int) -> Response:
         actor = actor_of(request)
@@ -144,7 +144,7 @@ class SigningRulesView(IdempotentMixin, APIView):
         operation_id="list_signing_rules",
         tags=TAGS,
         responses=SigningRuleSerializer(many=True),
-        description="Those of your teams and of all teams.",
+        description="List those of your teams and of all teams.",
     )
     def get(self, request: Request) -> Response:
         rows = attestation_views.list_rules(actor_of(request))

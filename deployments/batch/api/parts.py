@@ -27,7 +27,7 @@ class BatchPartSerializer(Serializer):
     rows = serializers.IntegerField()
     failed_rows = serializers.IntegerField()
     url = serializers.SerializerMethodField(
-        help_text="for GET, at the object store and without a token; good for 15 minutes"
+        help_text="Address for GET at the object store, without a token. Valid for 15 minutes."
     )
 
     def get_url(self, part: BatchChunk) -> str:

@@ -36,7 +36,8 @@ class BatchFilterSerializer(Serializer):
     team = serializers.CharField(default="", allow_blank=True)
     state = choice_of(BatchState, default="", allow_blank=True)
     waiting_for_me = serializers.BooleanField(
-        default=False, help_text="only those that you may approve or reject, the oldest first"
+        default=False,
+        help_text="Limit the list to jobs that you may approve or reject, oldest first.",
     )
 
 
@@ -76,10 +77,10 @@ class BatchJobSerializer(Serializer):
     requester = serializers.CharField(source="requester.username")
     is_queue = serializers.BooleanField(help_text="it drains a queue until its deadline")
     total_rows = serializers.IntegerField(
-        allow_null=True, help_text="null until the input was read, and of a queue"
+        allow_null=True, help_text="Null for a queue, and until the input was read."
     )
     done_rows = serializers.IntegerField()
-    failed_rows = serializers.IntegerField(help_text="of the done ones: without an answer")
+    failed_rows = serializers.IntegerField(help_text="Rows that are done and have no answer.")
     cost_limit = dollars(
         source="cost_limit_amount", allow_null=True, help_text="until the deadline; null: not known"
     )
@@ -105,19 +106,19 @@ class BatchQueueSerializer(Serializer):
 class BatchJobDetailsSerializer(BatchJobSerializer):
     """A batch job with its progress and costs."""
 
-    detail = serializers.CharField(help_text="what its workers do now")
+    detail = serializers.CharField(help_text="Current state of its workers.")
     first_error = serializers.CharField()
-    queue = BatchQueueSerializer(allow_null=True, help_text="null for a job over files")
+    queue = BatchQueueSerializer(allow_null=True, help_text="Null for a job over files.")
     chunks = serializers.IntegerField(source="progress.chunks")
     done_chunks = serializers.IntegerField(source="progress.done_chunks")
-    spent = dollars(source="progress.spent_amount", allow_null=True, help_text="null: not known")
+    spent = dollars(source="progress.spent_amount", allow_null=True, help_text="Null if unknown.")
     forecast = dollars(
         source="progress.forecast_amount", allow_null=True, help_text="at the end, at this rate"
     )
     done_at = serializers.DateTimeField(
         source="progress.done_at", allow_null=True, help_text="at this rate"
     )
-    why_not_decide = serializers.CharField(help_text="empty where you may approve or reject it")
+    why_not_decide = serializers.CharField(help_text="Empty where you may approve or reject it.")
 
 
 class BatchPriceSerializer(Serializer):
@@ -140,7 +141,7 @@ class BatchEstimateSerializer(Serializer):
         source="capacity.ok", allow_null=True, help_text="false, or null: it waits for nodes"
     )
     capacity = serializers.CharField(source="capacity.detail")
-    why_approval = serializers.CharField(help_text="empty: it starts without a decision")
+    why_approval = serializers.CharField(help_text="Empty if it starts without a decision.")
 
 
 class BatchReasonSerializer(Serializer):
@@ -181,7 +182,7 @@ class BatchJobsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         parameters=[BatchFilterSerializer],
         responses={200: BatchJobSerializer(many=True), 422: PROBLEM},
-        description="Of your teams, the newest first.",
+        description="List the jobs of your teams, newest first.",
     )
     def get(self, request: Request) -> Response:
         query = read_query(BatchFilterSerializer, request)

@@ -39,17 +39,17 @@ class RequiredClaimSerializer(Serializer):
 class TokenIssuerSerializer(Serializer):
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(
-        max_length=40, help_text="what network.token_issuer says; never taken again"
+        max_length=40, help_text="Name that network.token_issuer refers to. Never reused."
     )
     cluster_id = serializers.IntegerField(
-        default=None, allow_null=True, help_text="null: all clusters"
+        default=None, allow_null=True, help_text="Null means all clusters."
     )
     url = serializers.CharField(
         max_length=token_issuers.LONGEST_URL, help_text="exactly as tokens have it in iss"
     )
     jwks_url = serializers.CharField(
         max_length=token_issuers.LONGEST_URL,
-        help_text="where the gateways' proxies fetch the provider's public keys",
+        help_text="Address where the gateways' proxies fetch the provider's public keys.",
     )
     audiences = serializers.ListField(
         child=serializers.CharField(max_length=token_issuers.LONGEST_VALUE),

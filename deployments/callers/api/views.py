@@ -38,15 +38,15 @@ class CallerKeySerializer(Serializer):
     contact = serializers.CharField(source="row.consumer.contact")
     prefix = serializers.CharField(
         source="row.prefix",
-        help_text="by which people tell keys apart: the first characters of the key, or of a signed one the last",
+        help_text="Characters that tell keys apart: the first of a key, the last of a signed one.",
     )
     token_issuer = serializers.CharField(
         source="row.token_issuer.name",
         default="",
-        help_text="empty: a key. Else the caller sends tokens of this issuer",
+        help_text="Issuer whose tokens the caller sends. Empty for a key.",
     )
     claim_value = serializers.CharField(
-        source="row.claim_value", help_text="of the issuer's claim in those tokens"
+        source="row.claim_value", help_text="Value of the issuer's claim in those tokens."
     )
     state = serializers.ChoiceField(
         choices=["active", "ending", "expired", "revoked"],
@@ -142,7 +142,7 @@ class CallerKeyDraftSerializer(Serializer):
         max_length=200,
         default="",
         allow_blank=True,
-        help_text="what the issuer's claim says in the caller's tokens",
+        help_text="Value of the issuer's claim in the caller's tokens.",
     )
 
 

@@ -24,13 +24,13 @@ class StepFigureSerializer(Serializer):
     weight = serializers.IntegerField()
     seconds = serializers.IntegerField(
         allow_null=True,
-        help_text="null: depends on requests, and the request rate is not known or zero",
+        help_text="Null if the step depends on requests and the request rate is unknown or zero.",
     )
     waiting_for = serializers.CharField(
-        allow_blank=True, help_text="what the step waits for longest"
+        allow_blank=True, help_text="Condition that the step waits for longest."
     )
     replicas = serializers.IntegerField(
-        help_text="of the candidate, by the step's share of requests"
+        help_text="Replicas of the candidate at the step's share of requests."
     )
     smallest_regression = serializers.FloatField(
         source="detection.times",
@@ -63,7 +63,8 @@ class PlanFiguresSerializer(Serializer):
     steps = StepFigureSerializer(many=True)
     soak_seconds = serializers.IntegerField(help_text="minimum duration of the steps")
     seconds = serializers.IntegerField(
-        allow_null=True, help_text="with the time that the traffic of now needs; null: not known"
+        allow_null=True,
+        help_text="Duration in seconds with the time that current traffic needs. Null if unknown.",
     )
     earliest_at = serializers.DateTimeField(
         help_text="if approved now and each step is promoted at once"
@@ -82,7 +83,7 @@ class PlanFiguresSerializer(Serializer):
     )
     requests_per_second = serializers.FloatField(allow_null=True, help_text="now")
     latency = LatencyDetectionSerializer(
-        allow_null=True, help_text="null: no guard compares a time with stable's"
+        allow_null=True, help_text="Null if no guard compares a time with stable's."
     )
     watch_seconds = serializers.IntegerField(help_text="both revisions run after promotion")
     watch_amount = serializers.DecimalField(

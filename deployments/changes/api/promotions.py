@@ -29,7 +29,7 @@ class PromotionEvidenceSerializer(Serializer):
     revision_number = serializers.IntegerField()
     version = serializers.CharField()
     rollout_id = serializers.IntegerField(
-        allow_null=True, help_text="null: the first revision of its deployment"
+        allow_null=True, help_text="Null for the first revision of its deployment."
     )
     is_finished = serializers.BooleanField()
     progress = serializers.CharField()
@@ -50,10 +50,10 @@ class PromotionTargetSerializer(Serializer):
 class PromotionSerializer(Serializer):
     """An environment to which the version of a deployment can go next."""
 
-    environment = choice_of(Environment, help_text="that the version would enter")
+    environment = choice_of(Environment, help_text="Environment that the version would enter.")
     version_id = serializers.IntegerField(source="revision.version_id")
     evidence = PromotionEvidenceSerializer(allow_null=True)
-    checks = PreflightCheckSerializer(many=True, help_text="what the rules there ask for")
+    checks = PreflightCheckSerializer(many=True, help_text="Requirements of the rules there.")
     is_possible = serializers.BooleanField()
     targets = PromotionTargetSerializer(
         many=True, help_text="deployments of the same model there: request a canary on one of them"
@@ -74,7 +74,7 @@ class PromotionView(APIView):
         tags=TAGS,
         responses={200: PromotionSerializer, **REFUSALS},
         description=(
-            "What this deployment showed of its version, and where it can go next. Request it with a "
+            "Show the evidence of this deployment's version, and where it can go next. Request it with a "
             "canary on a target or a new deployment: the request carries the evidence, and the approval "
             "binds to it. Nothing is written."
         ),

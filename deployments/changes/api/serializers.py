@@ -115,20 +115,20 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
         help_text="whether callers without a key get answers that they did not get before"
     )
     scale = serializers.DictField(
-        help_text="of a change of replicas: the revision, and what its spec then has for min_replicas, "
-        "max_replicas, scaling and network; empty otherwise"
+        help_text="Revision, min_replicas, max_replicas, scaling and network after a change of replicas. "
+        "Empty for other changes."
     )
     required_approvals = serializers.SerializerMethodField()
     approval_status = serializers.SerializerMethodField(help_text="approvals given and missing")
     approvals = ApprovalSerializer(many=True)
     emergency_review = EmergencyReviewSerializer(default=None, allow_null=True)
     promotion = serializers.DictField(
-        help_text="what the environment before showed of this version: deployment, revision, whether its "
-        "rollout is finished, golden requests; the approval binds to it. Empty without any"
+        help_text="Evidence of this version from the environment before: deployment, revision, whether its "
+        "rollout is finished, golden requests. The approval binds to it. Empty if there is none."
     )
     decided = serializers.DictField(
-        help_text="what was shown when it was decided: checks, cost, diff, guards, manifests, "
-        "metadata, names, and how the approvals stood; empty until then"
+        help_text="Evidence shown when it was decided: checks, cost, diff, guards, manifests, metadata, names, "
+        "and the approval status. Empty until then."
     )
 
     def get_access(self, change: ChangeRequest) -> str:

@@ -38,7 +38,7 @@ class LogPodSerializer(Serializer):
 class LogSerializer(Serializer):
     """The last lines of one pod; `problem` says why there are none."""
 
-    pod = serializers.CharField(help_text="empty: the deployment has no pod")
+    pod = serializers.CharField(help_text="Empty if the deployment has no pod.")
     pods = LogPodSerializer(many=True, help_text="newest revision first")
     text = serializers.CharField(help_text="the last lines")
     problem = serializers.CharField(help_text="why there is no text; empty otherwise")

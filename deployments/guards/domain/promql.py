@@ -59,7 +59,7 @@ class QueryGuard(BaseModel):
     )
 
     metric: Literal["promql"] = "promql"
-    name: str = Field(max_length=40, description="of a promql guard; unique")
+    name: str = Field(max_length=40, description="Unique name of a promql guard.")
     query: str = Field(
         max_length=_LONGEST_QUERY,
         description="of a promql guard: returns one number; may contain "
@@ -71,14 +71,14 @@ class QueryGuard(BaseModel):
         default=None,
         ge=-_MOST,
         le=_MOST,
-        description="of a promql guard; with or without max",
+        description="Lower limit of a promql guard, with or without max.",
     )
     # Null: the default.
     breaches: StrictInt = Field(
         default=BREACHES,
         ge=1,
         le=20,
-        description="of a promql guard: consecutive breaches before it fails; default 3",
+        description="Consecutive breaches before a promql guard fails. Default: 3.",
     )
     dry_run: StrictBool = Field(
         title="Dry run",

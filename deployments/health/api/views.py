@@ -58,7 +58,9 @@ class HealthSerializer(HealthSwitchSerializer):
     golden_verdict = choice_of(HealthVerdict)
     golden_message = serializers.CharField()
     golden_checked_at = serializers.DateTimeField(allow_null=True)
-    answers = AnswersSerializer(many=True, help_text="of the last complete day")
+    answers = AnswersSerializer(
+        many=True, help_text="Statistics of the answers on the last complete day."
+    )
     off_requested = serializers.CharField(
         help_text="who requested to switch it off, and the approvals that it needs; empty: nobody"
     )

@@ -41,11 +41,11 @@ class ImportSerializer(Serializer):
     model = serializers.CharField(source="version.model.name")
     number = serializers.IntegerField(source="version.number")
     kind = choice_of(ImportKind)
-    address = serializers.CharField(help_text="without credentials")
+    address = serializers.CharField(help_text="Address without credentials.")
     pin = serializers.CharField(help_text="the commit or version that the address named")
     server = serializers.CharField(help_text="the MLflow server; empty for other kinds")
     facts = serializers.DictField(
-        help_text="what the source says beyond the metadata of the version. Of MLflow: flavor, flavors, "
+        help_text="Facts of the source beyond the metadata of the version. MLflow has flavor, flavors, "
         "run_id, run_name, signature, parameters, tags, aliases, left_out (files that were not copied) and "
         "without_place (metrics, parameters and tags whose names or values metadata does not take)"
     )
@@ -91,7 +91,7 @@ class MlflowVersionSerializer(Serializer):
 
     name = serializers.CharField()
     number = serializers.CharField()
-    address = serializers.SerializerMethodField(help_text="what to import it by")
+    address = serializers.SerializerMethodField(help_text="Address to import it by.")
     run_id = serializers.CharField()
     description = serializers.CharField()
     status = serializers.CharField()
@@ -105,12 +105,12 @@ class MlflowVersionSerializer(Serializer):
 
 class MlflowModelsSerializer(Serializer):
     results = MlflowModelSerializer(many=True, source="rows")
-    next_page = serializers.CharField(source="next_token", help_text="empty on the last page")
+    next_page = serializers.CharField(source="next_token", help_text="Empty on the last page.")
 
 
 class MlflowVersionsSerializer(Serializer):
     results = MlflowVersionSerializer(many=True, source="rows")
-    next_page = serializers.CharField(source="next_token", help_text="empty on the last page")
+    next_page = serializers.CharField(source="next_token", help_text="Empty on the last page.")
 
 
 class MlflowModelFilterSerializer(Serializer):

@@ -1,4 +1,4 @@
-"""What a decided request showed, and what was found edited on a cluster."""
+"""Convert what a decided request showed, and what was found edited on a cluster."""
 
 from __future__ import annotations
 

@@ -51,17 +51,18 @@ class WaitingRequestSerializer(Serializer):
     """A request that you may approve or reject now."""
 
     kind = serializers.ChoiceField(
-        choices=KINDS, help_text="of deployments and pipelines: a change request"
+        choices=KINDS,
+        help_text="Kind of the request; deployments and pipelines have change requests.",
     )
     id = serializers.IntegerField(
-        help_text="of the change request, the batch job or the fleet action"
+        help_text="ID of the change request, the batch job or the fleet action."
     )
-    team = serializers.CharField(help_text="empty for fleet actions")
+    team = serializers.CharField(help_text="Empty for fleet actions.")
     title = serializers.CharField()
     detail = serializers.CharField()
     requester = serializers.CharField(help_text="username")
     requested_at = serializers.DateTimeField()
-    path = serializers.CharField(help_text="of the page where it is decided on")
+    path = serializers.CharField(help_text="Path of the page where it is decided.")
 
 
 class ApprovalsSerializer(Serializer):

@@ -53,9 +53,11 @@ class PipelineExaminedSerializer(Serializer):
     wrong = serializers.DictField(
         source="fields",
         child=serializers.CharField(),
-        help_text="what is wrong where: nodes.0.steps.1.weight",
+        help_text="Problem by its place, such as nodes.0.steps.1.weight.",
     )
-    yaml = serializers.CharField(help_text="what approving would write; empty after a refusal")
+    yaml = serializers.CharField(
+        help_text="Objects that approving would write. Empty after a refusal."
+    )
 
 
 class PipelineConditionSerializer(Serializer):
@@ -85,7 +87,7 @@ class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
     team = serializers.CharField(source="team.slug")
     cluster = serializers.CharField(source="cluster.name")
     url = serializers.SerializerMethodField(help_text="send requests to exactly this address")
-    desired = serializers.SerializerMethodField(help_text="null until it is approved")
+    desired = serializers.SerializerMethodField(help_text="Null until it is approved.")
     observed = PipelineObservedSerializer(source="*")
 
     class Meta:
@@ -131,7 +133,7 @@ class PipelineChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     kind = choice_of(PipelineChangeKind)
     state = choice_of(ChangeState)
     requester = serializers.CharField(source="requester.username")
-    desired = serializers.SerializerMethodField(help_text="null for a retirement")
+    desired = serializers.SerializerMethodField(help_text="Null for a retirement.")
     evidence_hash = serializers.CharField(max_length=64)
     approvals = PipelineApprovalSerializer(many=True)
     required_approvals = serializers.SerializerMethodField()

@@ -39,7 +39,9 @@ class LanguageModelSerializer(Serializer):
     kv_precision = serializers.ChoiceField(choices=list(BITS), default="bf16")
     context_tokens = serializers.IntegerField(default=4096, min_value=1, max_value=_MAX_INTEGER)
     concurrency = serializers.IntegerField(default=8, min_value=1, max_value=100_000)
-    memory_percent = serializers.IntegerField(default=90, help_text="of each GPU, for the server")
+    memory_percent = serializers.IntegerField(
+        default=90, help_text="Share of each GPU's memory for the server, in percent."
+    )
     data_parallel = serializers.IntegerField(
         default=1,
         min_value=1,
@@ -87,11 +89,13 @@ class ChoiceSerializer(Serializer):
         help_text="devices of a DRA driver: request it with placement.device_claims",
     )
     share = serializers.CharField(source="offer.kind", help_text="whole, mig, mps or time-slice")
-    memory_mib = serializers.IntegerField(source="offer.memory_mib", help_text="of each GPU")
-    needed_mib = serializers.IntegerField(help_text="on each GPU")
+    memory_mib = serializers.IntegerField(
+        source="offer.memory_mib", help_text="Memory of each GPU."
+    )
+    needed_mib = serializers.IntegerField(help_text="Memory needed on each GPU.")
     headroom_percent = serializers.IntegerField()
     replicas = serializers.IntegerField()
-    usd_per_month = serializers.SerializerMethodField(help_text="null: unknown")
+    usd_per_month = serializers.SerializerMethodField(help_text="Null if unknown.")
     free_replicas = serializers.IntegerField(source="offer.free_replicas", allow_null=True)
     is_recommended = serializers.BooleanField()
     explanation = serializers.CharField()
@@ -108,7 +112,7 @@ class ChoiceSerializer(Serializer):
 
 
 class SizingSerializer(Serializer):
-    needed_mib = serializers.SerializerMethodField(help_text="on one GPU, upper bound")
+    needed_mib = serializers.SerializerMethodField(help_text="Upper bound on one GPU.")
     min_mib = serializers.SerializerMethodField(help_text="lower bound")
     is_measured = serializers.BooleanField(source="need.is_measured")
     basis = serializers.CharField(source="need.basis")

@@ -16,7 +16,7 @@ class PreflightCheckSerializer(Serializer):
     """
 
     name = serializers.CharField()
-    ok = serializers.BooleanField(allow_null=True, help_text="null: unknown")
+    ok = serializers.BooleanField(allow_null=True, help_text="Null if unknown.")
     detail = serializers.CharField()
     fix = serializers.CharField()
     is_blocking = serializers.BooleanField()
@@ -49,8 +49,10 @@ class CostSerializer(Serializer):
     )
     cheapest_per_hour = serializers.CharField(
         allow_null=True,
-        help_text="with several instance types: on the cheapest; amounts without this prefix are those of "
-        "the most expensive",
+        help_text=(
+            "Price per hour on the cheapest of several instance types. Amounts without this prefix "
+            "are for the most expensive."
+        ),
     )
     cheapest_month_min = serializers.CharField(allow_null=True)
     cheapest_month_max = serializers.CharField(allow_null=True)
@@ -76,7 +78,7 @@ class ChangePreflightSerializer(Serializer):
     """The checks and costs of a change before it is requested."""
 
     can_submit = serializers.BooleanField()
-    checks = PreflightCheckSerializer(many=True, help_text="empty for a retirement")
+    checks = PreflightCheckSerializer(many=True, help_text="Empty for a retirement.")
     cost = serializers.SerializerMethodField()
     manifests = serializers.CharField(help_text="YAML that would be applied")
 

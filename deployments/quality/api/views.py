@@ -35,7 +35,7 @@ class GoldenRequestSerializer(Serializer):
     id = serializers.IntegerField()
     name = serializers.CharField()
     number = serializers.IntegerField()
-    request = serializers.JSONField(help_text="in Triton's format, with inputs")
+    request = serializers.JSONField(help_text="Request in Triton's format, with inputs.")
     expected = serializers.JSONField(help_text="the expected outputs")
     tolerances = serializers.DictField(child=ToleranceSerializer())
     version = serializers.CharField(
@@ -58,8 +58,10 @@ class NewGoldenRequestSerializer(Serializer):
     tolerances = serializers.DictField(
         child=ToleranceSerializer(),
         default=dict,
-        help_text="by output; default depends on the datatype. |got - expected| <= absolute + "
-        "relative * |expected|. Integers and text must be equal.",
+        help_text=(
+            "Tolerances by output; the default depends on the datatype. |got - expected| <= "
+            "absolute + relative * |expected|. Integers and text must be equal."
+        ),
     )
     version_id = serializers.IntegerField(
         required=False,

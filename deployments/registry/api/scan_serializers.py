@@ -15,10 +15,12 @@ from portal.api.base_serializer import Serializer, choice_of
 
 class ScannerVerdictSerializer(Serializer):
     scanner = serializers.CharField()
-    version = serializers.CharField(help_text="of the scanner; empty if it is not installed")
+    version = serializers.CharField(
+        help_text="Version of the scanner. Empty if it is not installed."
+    )
     outcome = choice_of(ScanOutcome)
     findings = serializers.ListField(
-        child=serializers.CharField(), help_text="what loading the file would run"
+        child=serializers.CharField(), help_text="Code that loading the file would run."
     )
     problem = serializers.CharField(help_text="why the file could not be scanned")
 

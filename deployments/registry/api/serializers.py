@@ -27,7 +27,7 @@ class TensorSerializer(Serializer):
     dtype = serializers.CharField(help_text="Triton's data type without TYPE_")
     dims = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="as in the file, with the batch dimension; -1: dynamic",
+        help_text="Dimensions as in the file, with the batch dimension. -1 means dynamic.",
     )
 
 
@@ -46,13 +46,17 @@ class SignatureSerializer(Serializer):
     class_names = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="of a forest that classifies, in the order of its scores; one score is that of the second class",
+        help_text=(
+            "Class names of a forest that classifies, in the order of its scores. A single score is "
+            "that of the second class."
+        ),
     )
     declared_by_uploader = serializers.BooleanField(
         required=False, help_text="the file does not state inputs and outputs"
     )
     compute_capability = serializers.CharField(
-        required=False, help_text="of the GPU that a TensorRT plan was built for, as declared"
+        required=False,
+        help_text="Compute capability of the GPU that a TensorRT plan was built for, as declared.",
     )
     opset = serializers.DictField(child=serializers.IntegerField(), required=False)
     parameter_count = serializers.IntegerField(required=False)
@@ -72,20 +76,26 @@ class DeclarationSerializer(Serializer):
     largest_inputs = serializers.DictField(
         child=serializers.ListField(child=serializers.IntegerField(), max_length=100),
         default=dict,
-        help_text="by input, the largest dimensions, in the order of the file; -1: not declared. "
-        "Used to estimate GPU memory",
+        help_text=(
+            "Largest dimensions by input, in the order of the file; -1 if not declared. Used to "
+            "estimate GPU memory."
+        ),
     )
     inputs = TensorSerializer(
         many=True,
         default=list,
-        help_text="of a file that does not state them: TorchScript, TensorRT",
+        help_text="Inputs of a file that does not state them: TorchScript, TensorRT.",
     )
-    outputs = TensorSerializer(many=True, default=list, help_text="as inputs")
+    outputs = TensorSerializer(
+        many=True,
+        default=list,
+        help_text="Outputs of a file that does not state them: TorchScript, TensorRT.",
+    )
     compute_capability = serializers.CharField(
         default="",
         allow_blank=True,
         max_length=10,
-        help_text="of the GPU that a TensorRT plan was built for, such as 8.6",
+        help_text="Compute capability of the GPU that a TensorRT plan was built for, such as 8.6.",
     )
 
 
@@ -93,7 +103,7 @@ class CheckSerializer(Serializer):
     """A check of a version's verification; `ok` is null while it is unknown or was not tried."""
 
     name = serializers.CharField()
-    ok = serializers.BooleanField(allow_null=True, help_text="null: not known yet, or not tried")
+    ok = serializers.BooleanField(allow_null=True, help_text="Null if unknown yet, or not tried.")
     detail = serializers.CharField()
 
 
@@ -153,11 +163,15 @@ class ListedVersionSerializer(Serializer):
     size_bytes = serializers.IntegerField(allow_null=True)
     declared_size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField(
-        help_text="of the stored file; of several files, of what sha256sum prints for them, sorted "
-        "by path. Empty until verified"
+        help_text=(
+            "SHA-256 of the stored file; of several files, that of what sha256sum prints for them, "
+            "sorted by path. Empty until verified."
+        )
     )
     bucket = serializers.CharField()
-    upload_prefix = serializers.CharField(help_text="of the keys of the uploaded files")
+    upload_prefix = serializers.CharField(
+        help_text="Common prefix of the keys of the uploaded files."
+    )
     storage_uri = serializers.SerializerMethodField()
     metadata = serializers.DictField(
         help_text="well-known texts; metrics and directions by name, labels by key"
@@ -197,7 +211,7 @@ class OriginSerializer(Serializer):
 
     import_id = serializers.IntegerField(source="pk")
     kind = choice_of(ImportKind)
-    address = serializers.CharField(help_text="without credentials")
+    address = serializers.CharField(help_text="Address without credentials.")
     server = serializers.CharField(help_text="the MLflow server; empty for other kinds")
     pin = serializers.CharField(help_text="the commit or version that the address named")
 
@@ -209,8 +223,10 @@ class LoadTestSerializer(Serializer):
     memory_mib = serializers.IntegerField(help_text="peak of all processes of Triton")
     first_ms = serializers.FloatField(help_text="latency of the first generated request")
     warm_ms = serializers.FloatField(help_text="median latency of five more")
-    gpu_memory_mib = serializers.IntegerField(help_text="of the GPU of its pod; 0: not measured")
-    cluster = serializers.CharField(help_text="where it ran; empty: on the portal's CPU")
+    gpu_memory_mib = serializers.IntegerField(
+        help_text="Memory of the GPU of its pod. 0 if not measured."
+    )
+    cluster = serializers.CharField(help_text="Place where it ran. Empty for the portal's CPU.")
 
 
 class VersionSerializer(ListedVersionSerializer, ScannedVersionSerializer):
@@ -259,8 +275,10 @@ class RegisterReferenceSerializer(Serializer):
     )
     metadata = serializers.DictField(
         default=dict,
-        help_text="as for an uploaded version; parameters_millions, dtype, context_length and "
-        "kv_cache_kib_per_token are used for sizing",
+        help_text=(
+            "Metadata as for an uploaded version. parameters_millions, dtype, context_length and "
+            "kv_cache_kib_per_token are used for sizing."
+        ),
     )
     readme = serializers.CharField(default="", allow_blank=True, help_text="Markdown")
 
@@ -290,5 +308,5 @@ class ReleaseSerializer(Serializer):
 class MoveAliasSerializer(Serializer):
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
     is_protected = serializers.BooleanField(
-        allow_null=True, default=None, help_text="null keeps the current value"
+        allow_null=True, default=None, help_text="Null keeps the current value."
     )

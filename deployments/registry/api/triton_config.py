@@ -33,24 +33,26 @@ class TritonConfigSerializer(Serializer):
     )
     settings = ModelSettingsSerializer(
         required=False,
-        help_text="as in spec; with a text, only what a text cannot state is used: the size of the "
-        "response cache",
+        help_text=(
+            "Settings as in spec. With a text, only what a text cannot state is used: the size of "
+            "the response cache."
+        ),
     )
 
 
 class ConfigProblemSerializer(Serializer):
     message = serializers.CharField()
     fix = serializers.CharField(allow_blank=True)
-    line = serializers.IntegerField(help_text="from 1; 0: no place in the text")
-    column = serializers.IntegerField(help_text="from 1")
+    line = serializers.IntegerField(help_text="Line, from 1. 0 if there is no place in the text.")
+    column = serializers.IntegerField(help_text="Column, from 1.")
     is_blocking = serializers.BooleanField(help_text="false: a known trap")
     setting = serializers.CharField(allow_blank=True, help_text="path of the setting in spec")
 
 
 class ConvertedConfigSerializer(Serializer):
-    text = serializers.CharField(help_text="what a deployment with these settings has")
+    text = serializers.CharField(help_text="Text that a deployment with these settings has.")
     settings = ModelSettingsSerializer(
-        allow_null=True, help_text="for spec; null while a problem blocks"
+        allow_null=True, help_text="Settings for spec. Null while a problem blocks."
     )
     rest = serializers.CharField(
         allow_blank=True, help_text="the fields of the text that no setting covers, as config.pbtxt"

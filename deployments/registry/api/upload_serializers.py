@@ -73,7 +73,7 @@ class SameSizesSerializer(Serializer):
 
 
 class UploadPreviewSerializer(Serializer):
-    format_name = serializers.CharField(help_text="empty while needed_heads are missing")
+    format_name = serializers.CharField(help_text="Empty while needed_heads are missing.")
     problem = serializers.CharField(help_text="why the upload would be refused; empty if it is not")
     needed_heads = serializers.ListField(
         child=serializers.CharField(),
@@ -163,9 +163,9 @@ class SignPartsSerializer(PartsOfFileSerializer):
 class PartUrlSerializer(Serializer):
     """A URL for one PUT of exactly `size_bytes`, with these headers."""
 
-    path = serializers.CharField(help_text="of the file")
+    path = serializers.CharField(help_text="Path of the file.")
     number = serializers.IntegerField()
-    url = serializers.CharField(help_text="for one PUT of exactly size_bytes")
+    url = serializers.CharField(help_text="Address for one PUT of exactly size_bytes.")
     size_bytes = serializers.IntegerField()
     headers = serializers.DictField(
         child=serializers.CharField(), help_text="send these with the PUT; they are signed"

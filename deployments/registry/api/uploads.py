@@ -103,7 +103,10 @@ class PreviewView(APIView):
         tags=TAGS,
         request=PreviewUploadSerializer,
         responses={200: UploadPreviewSerializer, **REFUSALS},
-        description="What these files are and whether an upload of them would be refused. Changes nothing.",
+        description=(
+            "Say what these files are and whether an upload of them would be refused. Changes "
+            "nothing."
+        ),
     )
     def post(self, request: Request) -> Response:
         body = read_body(PreviewUploadSerializer, request)

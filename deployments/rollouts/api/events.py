@@ -56,7 +56,7 @@ class RolloutEventSerializer(Serializer):
     at = serializers.DateTimeField()
     kind = serializers.CharField(help_text="the phase after the event")
     message = serializers.CharField()
-    actor_name = serializers.CharField(help_text="empty: the portal itself")
+    actor_name = serializers.CharField(help_text="Empty if the portal itself did it.")
     step_index = serializers.IntegerField()
 
 

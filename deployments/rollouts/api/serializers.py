@@ -23,7 +23,7 @@ class GuardSerializer(Serializer):
     )
     message = serializers.CharField()
     # DRF takes declared fields off the class, so this one does not hide Field.source.
-    source = serializers.CharField(help_text="what measured it")  # type: ignore[assignment]  # see above
+    source = serializers.CharField(help_text="Source of the measurement.")  # type: ignore[assignment]  # see above
     statistic = serializers.CharField(help_text="result of the sequential test")
     query = serializers.CharField(help_text="PromQL query; empty for counters")
     measured_at = serializers.CharField(help_text="when Prometheus returned the value")
@@ -59,7 +59,7 @@ class RolloutSerializer(Serializer):
     )
     observed_mirror = serializers.IntegerField(allow_null=True)
     observed_share = serializers.FloatField(
-        allow_null=True, help_text="of a shadow: copies for each request that stable answered"
+        allow_null=True, help_text="Copies for each request that stable answered, of a shadow."
     )
     share_low = serializers.FloatField(allow_null=True)
     share_high = serializers.FloatField(allow_null=True)
@@ -69,7 +69,8 @@ class RolloutSerializer(Serializer):
     soak_left_seconds = serializers.IntegerField(allow_null=True)
     earliest_finish_at = serializers.DateTimeField(allow_null=True)
     next_weight = serializers.IntegerField(
-        allow_null=True, help_text="of a shadow the next mirrored percent, 100 after the last step"
+        allow_null=True,
+        help_text="Next weight in percent; for a shadow the next mirrored percent, 100 after the last step.",
     )
     is_promotable = serializers.BooleanField()
     promotable_reason = serializers.CharField()
@@ -86,4 +87,4 @@ class RolloutSerializer(Serializer):
 
 
 class PromoteSerializer(CommentSerializer):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of the rollout as shown")
+    evidence_hash = serializers.CharField(max_length=64, help_text="Hash of the rollout as shown.")

@@ -64,16 +64,20 @@ class ObservedSerializer(Serializer):
     generation = serializers.IntegerField(source="observed_generation")
     at = serializers.DateTimeField(source="observed_at", allow_null=True)
     candidate_weight = serializers.IntegerField(
-        source="observed_weight", allow_null=True, help_text="null: unknown or no candidate"
+        source="observed_weight",
+        allow_null=True,
+        help_text="Null if unknown, or without a candidate.",
     )
     candidate_mirror = serializers.IntegerField(
-        source="observed_mirror", allow_null=True, help_text="null: unknown or no candidate"
+        source="observed_mirror",
+        allow_null=True,
+        help_text="Null if unknown, or without a candidate.",
     )
     revisions = serializers.DictField(
         source="observed",
-        help_text="by revision: stage, ready, reason, message, weight, since, and queue, of one that names a "
-        "queue of Kueue: queue, state (pending, admitted, evicted, ignored), waiting (pods), position (of the first one "
-        "in the LocalQueue; null: not known), why, eviction",
+        help_text="State by revision: stage, ready, reason, message, weight, since, and queue. Where it names a "
+        "queue of Kueue, queue has: queue, state (pending, admitted, evicted, ignored), waiting (pods), position (of the "
+        "first pod in the LocalQueue; null if unknown), why, eviction.",
     )
 
 
@@ -94,7 +98,7 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
     )
     desired = DesiredSerializer(source="*")
     observed = ObservedSerializer(source="*")
-    rollout_id = serializers.SerializerMethodField(help_text="of the open rollout, if any")
+    rollout_id = serializers.SerializerMethodField(help_text="ID of the open rollout, if any.")
 
     class Meta:
         model = Deployment
@@ -139,4 +143,4 @@ class DeploymentEventSerializer(Serializer):
     kind = serializers.CharField()
     message = serializers.CharField()
     revision_number = serializers.IntegerField(allow_null=True)
-    actor_name = serializers.CharField(help_text="empty: the portal itself")
+    actor_name = serializers.CharField(help_text="Empty if the portal itself did it.")

@@ -50,7 +50,7 @@ class ServingStatsSerializer(Serializer):
     error_ratio = serializers.FloatField(allow_null=True)
     mean_latency_ms = serializers.FloatField(allow_null=True)
     latency_split = LatencySplitSerializer(source="*")
-    p95_ms = serializers.FloatField(allow_null=True, help_text="of the slowest pod")
+    p95_ms = serializers.FloatField(allow_null=True, help_text="Latency of the slowest pod.")
     p95_source = serializers.CharField(help_text="source of p95_ms; empty without it")
     busy_ratio = serializers.FloatField(allow_null=True)
     busy_source = serializers.CharField()
@@ -61,7 +61,9 @@ class ServingStatsSerializer(Serializer):
     inferences = serializers.IntegerField()
     pods = serializers.IntegerField()
     latest_at = serializers.DateTimeField(allow_null=True, help_text="when a pod was last read")
-    language = LanguageStatsSerializer(allow_null=True, help_text="null: not a language model")
+    language = LanguageStatsSerializer(
+        allow_null=True, help_text="Null if it is not a language model."
+    )
 
 
 class RevisionStatsSerializer(Serializer):
@@ -77,7 +79,7 @@ class DeploymentStatsSerializer(Serializer):
 
     seconds = serializers.IntegerField()
     total = ServingStatsSerializer(
-        allow_null=True, help_text="null: no pod was polled in this interval"
+        allow_null=True, help_text="Null if no pod was polled in this interval."
     )
     revisions = RevisionStatsSerializer(many=True)
 

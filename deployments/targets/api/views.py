@@ -53,7 +53,7 @@ class BurnRuleSerializer(Serializer):
     )
     short_minutes = serializers.IntegerField(source="rule.short_minutes")
     short_rate = serializers.FloatField(allow_null=True)
-    fires = serializers.BooleanField(allow_null=True, help_text="null: not known")
+    fires = serializers.BooleanField(allow_null=True, help_text="Null if unknown.")
 
 
 class TargetSerializer(Serializer):

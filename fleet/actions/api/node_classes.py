@@ -49,7 +49,7 @@ class NodeClassSettingsSerializer(ActionCommentSerializer):
         allow_null=True,
         min_value=SMALLEST_GIB,
         max_value=LARGEST_GIB,
-        help_text="of the disk with images and logs",
+        help_text="Size of the disk with images and logs.",
     )
 
 
@@ -59,16 +59,18 @@ class NewNodeClassSerializer(NodeClassSettingsSerializer):
 
 class NodeClassSerializer(Serializer):
     name = serializers.CharField()
-    ami_alias = serializers.CharField(help_text="empty: selected by other means")
+    ami_alias = serializers.CharField(help_text="Empty if selected by other means.")
     role = serializers.CharField()
     instance_profile = serializers.CharField()
     subnet_tags = serializers.ListField(
-        child=serializers.CharField(), help_text="empty: selected by other means"
+        child=serializers.CharField(), help_text="Empty if selected by other means."
     )
     security_group_tags = serializers.ListField(
-        child=serializers.CharField(), help_text="empty: selected by other means"
+        child=serializers.CharField(), help_text="Empty if selected by other means."
     )
-    volume_gib = serializers.IntegerField(allow_null=True, help_text="null: Karpenter's default")
+    volume_gib = serializers.IntegerField(
+        allow_null=True, help_text="Null means Karpenter's default."
+    )
 
 
 class NodeClassesView(IdempotentMixin, APIView):

@@ -67,22 +67,25 @@ class KeptHoursSerializer(Serializer):
     name = serializers.CharField(source="row.target")
     timezone = serializers.CharField(source="hours.timezone")
     days = serializers.DictField(
-        source="row.hours.days", help_text="by weekday: from and to, or null"
+        source="row.hours.days", help_text="Hours by weekday: from and to, or null."
     )
     closed_size = serializers.IntegerField(source="hours.closed_size")
     hours_per_week = serializers.DecimalField(
         source="hours.hours_per_week", max_digits=6, decimal_places=2
     )
-    is_open = serializers.BooleanField(help_text="what the portal did last")
+    is_open = serializers.BooleanField(help_text="Whether the portal last opened it.")
     next_edge_at = serializers.DateTimeField(help_text="when it opens or closes next")
-    current_size = serializers.CharField(help_text="as last read")
-    open_size = serializers.CharField(help_text="what it has in office hours")
+    current_size = serializers.CharField(help_text="Size as last read.")
+    open_size = serializers.CharField(help_text="Size in office hours.")
     edge_at = serializers.DateTimeField(source="row.edge_at", allow_null=True)
     changed_from = serializers.CharField(
-        source="changed_by_hand", help_text="what a person changed since then; empty: nothing"
+        source="changed_by_hand",
+        help_text="Change that a person made since then. Empty if there is none.",
     )
     changed_at = serializers.DateTimeField(source="row.changed_at", allow_null=True)
-    problem = serializers.CharField(source="row.problem", help_text="empty: they are kept")
+    problem = serializers.CharField(
+        source="row.problem", help_text="Empty if the office hours are kept."
+    )
     is_ending = serializers.BooleanField(source="row.is_ending")
 
 

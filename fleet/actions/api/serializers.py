@@ -25,17 +25,17 @@ class DrainSerializer(ActionCommentSerializer):
         default=DEFAULT_MINUTES,
         min_value=FEWEST_MINUTES,
         max_value=MOST_MINUTES,
-        help_text="from its start; it fails when pods remain then",
+        help_text="Minutes from its start. It fails if pods remain then.",
     )
     evict_unmanaged = serializers.BooleanField(
-        default=False, help_text="also pods that no controller starts again"
+        default=False, help_text="Evict pods that no controller starts again too."
     )
 
 
 class MigLayoutSerializer(DrainSerializer):
     layout = serializers.CharField(
         max_length=63,
-        help_text="of the MIG manager's default configuration: all-1g.10gb, all-balanced, …",
+        help_text="Layout of the MIG manager's default configuration: all-1g.10gb, all-balanced, …",
     )
 
 
@@ -46,7 +46,9 @@ class GpuSharingSerializer(DrainSerializer):
 
 
 class ApproveActionSerializer(ActionCommentSerializer):
-    evidence_hash = serializers.CharField(max_length=64, help_text="of what the approver has seen")
+    evidence_hash = serializers.CharField(
+        max_length=64, help_text="Hash of the evidence that the approver has seen."
+    )
 
 
 class FieldChangeSerializer(Serializer):
@@ -100,11 +102,15 @@ class FleetActionSerializer(Serializer):
     target_kind = choice_of(TargetKind)
     target = serializers.CharField()
     node_id = serializers.IntegerField(allow_null=True)
-    parameters = serializers.DictField(help_text="as requested; its keys are those of the kind")
+    parameters = serializers.DictField(
+        help_text="Parameters as requested. The keys depend on the kind."
+    )
     comment = serializers.CharField()
     requester = serializers.CharField(source="requester.username")
     state = choice_of(ActionState)
-    state_reason = serializers.CharField(help_text="of a running one: how far it is")
+    state_reason = serializers.CharField(
+        help_text="Reason of the state. Of a running action, its progress."
+    )
     decided_by = serializers.CharField(source="decided_by.username", default=None, allow_null=True)
     decision_comment = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -117,9 +123,9 @@ class FleetActionSerializer(Serializer):
 class FleetActionDetailsSerializer(FleetActionSerializer):
     """An action on the fleet with its evidence. An approval names `evidence_hash`."""
 
-    evidence = ActionEvidenceSerializer(help_text="what the request showed")
+    evidence = ActionEvidenceSerializer(help_text="Evidence that the request showed.")
     evidence_hash = serializers.CharField()
-    why_not_decide = serializers.CharField(help_text="empty: you may approve or reject it")
+    why_not_decide = serializers.CharField(help_text="Empty if you may approve or reject it.")
 
 
 class ActionFilterSerializer(Serializer):
@@ -132,14 +138,18 @@ class PoolSettingsSerializer(ActionCommentSerializer):
         child=serializers.CharField(max_length=60),
         max_length=40,
         default=list,
-        help_text="empty: the pool keeps how it chooses types",
+        help_text="Empty means the pool keeps how it chooses types.",
     )
     capacity_types = serializers.ListField(
         child=serializers.ChoiceField(choices=list(CAPACITY_TYPES)),
         default=("on-demand",),  # type: ignore[arg-type]  # a list would be that of every request
     )
     gpu_limit = serializers.IntegerField(
-        default=None, allow_null=True, min_value=0, max_value=10_000, help_text="null: no limit"
+        default=None,
+        allow_null=True,
+        min_value=0,
+        max_value=10_000,
+        help_text="Null means no limit.",
     )
     taints = serializers.ListField(
         child=serializers.CharField(max_length=200),
@@ -168,7 +178,7 @@ class NodePoolSerializer(Serializer):
     name = serializers.CharField(source="pool.name")
     requirements = RequirementSerializer(source="pool.requirements", many=True)
     gpu_limit = serializers.IntegerField(source="pool.gpu_limit", allow_null=True)
-    gpus = serializers.IntegerField(source="pool.gpus", help_text="of its nodes now")
+    gpus = serializers.IntegerField(source="pool.gpus", help_text="GPUs of its nodes now.")
     nodes = serializers.IntegerField()
     is_ready = serializers.BooleanField(source="pool.is_ready")
 
@@ -181,7 +191,9 @@ class GroupSizeSerializer(ActionCommentSerializer):
 
 class NodeGroupSerializer(Serializer):
     name = serializers.CharField()
-    status = serializers.CharField(help_text="as AWS says it: ACTIVE, UPDATING, DEGRADED, …")
+    status = serializers.CharField(
+        help_text="Status as AWS names it: ACTIVE, UPDATING, DEGRADED, …"
+    )
     capacity_type = serializers.CharField()
     instance_types = serializers.ListField(child=serializers.CharField())
     min_size = serializers.IntegerField(source="size.min_size")

@@ -28,7 +28,7 @@ class MovedPodSerializer(Serializer):
 class BudgetVerdictSerializer(Serializer):
     namespace = serializers.CharField(source="budget.namespace")
     name = serializers.CharField(source="budget.name")
-    pods = serializers.IntegerField(help_text="of this node that it covers")
+    pods = serializers.IntegerField(help_text="Number of pods of this node that it covers.")
     allowed = serializers.IntegerField(source="budget.allowed", allow_null=True)
     hold = choice_of(Hold)
 
@@ -40,7 +40,7 @@ class DrainPreviewSerializer(Serializer):
         source="preview.budgets",
         many=True,
         allow_null=True,
-        help_text="null: the cluster did not respond, see problem",
+        help_text="Null if the cluster did not respond; see problem.",
     )
     usd_per_hour_amount = dollars(
         allow_null=True, help_text="saved once the node is removed, not by draining it"
@@ -52,7 +52,7 @@ class DrainPreviewView(APIView):
     @extend_schema(
         operation_id="node_drain_preview",
         tags=["fleet"],
-        description="What draining the node would do now: where its pods would fit, and which "
+        description="Say what draining the node would do now: where its pods would fit, and which "
         "PodDisruptionBudgets would hold their evictions. Changes nothing. For leads and platform "
         "admins; pods of other teams have no names.",
         responses=DrainPreviewSerializer,

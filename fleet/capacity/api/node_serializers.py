@@ -27,7 +27,7 @@ class GpuErrorSerializer(Serializer):
     gpu = serializers.CharField(help_text="index on the node")
     uuid = serializers.CharField()
     xid = serializers.IntegerField()
-    meaning = serializers.CharField(help_text="empty: look it up in NVIDIA's catalogue")
+    meaning = serializers.CharField(help_text="Empty if unknown here; see NVIDIA's catalogue.")
     is_of_program = serializers.BooleanField(help_text="a program's own fault, not the GPU's")
     since = serializers.DateTimeField(help_text="when it was first read")
 
@@ -38,12 +38,12 @@ class DeviceHolderSerializer(Serializer):
     team_slug = serializers.CharField()
     namespace = serializers.CharField()
     claim = serializers.CharField(help_text="name of the ResourceClaim")
-    pod_name = serializers.CharField(help_text="empty: no pod uses the claim")
+    pod_name = serializers.CharField(help_text="Empty if no pod uses the claim.")
     deployment = serializers.CharField()
 
 
 class DeviceTaintSerializer(TaintSerializer):
-    since = serializers.CharField(help_text="empty: not known")
+    since = serializers.CharField(help_text="Empty if unknown.")
     rule = serializers.CharField(help_text="name of the DeviceTaintRule; empty: the driver's own")
 
 
@@ -51,7 +51,7 @@ class DeviceSerializer(Serializer):
     name = serializers.CharField(source="device.name")
     pool = serializers.CharField(source="device.pool")
     kind = serializers.CharField(source="device.kind", help_text="gpu, or mig for a slice")
-    profile = serializers.CharField(source="device.profile", help_text="of a slice")
+    profile = serializers.CharField(source="device.profile", help_text="Profile of a slice.")
     gpu = serializers.CharField(
         source="device.gpu", help_text="the physical GPU: the same for all its slices"
     )
@@ -60,8 +60,10 @@ class DeviceSerializer(Serializer):
     is_healthy = serializers.BooleanField(
         source="device.is_healthy", help_text="false: the driver tainted it or withdrew its slice"
     )
-    is_free = serializers.BooleanField(allow_null=True, help_text="null: claims are not readable")
-    taints = DeviceTaintSerializer(many=True, help_text="those that keep new claims away")
+    is_free = serializers.BooleanField(
+        allow_null=True, help_text="Null if claims are not readable."
+    )
+    taints = DeviceTaintSerializer(many=True, help_text="Taints that keep new claims away.")
     holders = DeviceHolderSerializer(many=True, help_text="several share one by capacity only")
 
 
@@ -82,7 +84,9 @@ class NodeDetailsSerializer(Serializer):
         source="sharing.mode",
         help_text="whole, mig, mps, shared (time-sliced), or claimed: a DRA driver offers them",
     )
-    replicas = serializers.IntegerField(source="sharing.replicas", help_text="of each shared GPU")
+    replicas = serializers.IntegerField(
+        source="sharing.replicas", help_text="Number of pods that can share each GPU."
+    )
     mig_slices = serializers.DictField(
         child=serializers.IntegerField(), help_text="number of slices by profile"
     )
@@ -97,7 +101,9 @@ class NodeDetailsSerializer(Serializer):
     notices = NoticeSerializer(many=True)
     gpu_errors = GpuErrorSerializer(many=True, help_text="the last XID of each GPU that had one")
     gpu_errors_read_at = serializers.DateTimeField(
-        source="node.xids_read_at", allow_null=True, help_text="null: dcgm-exporter was never read"
+        source="node.xids_read_at",
+        allow_null=True,
+        help_text="Null if dcgm-exporter was never read.",
     )
     neuron_cores = serializers.IntegerField(
         help_text="NeuronCores of each Neuron device; 0: the node has GPUs"
@@ -105,24 +111,28 @@ class NodeDetailsSerializer(Serializer):
     neuron_utilisation = serializers.FloatField(
         source="node.neuron_utilisation",
         allow_null=True,
-        help_text="of all NeuronCores, 0 to 1; null: not known",
+        help_text="Utilisation of all NeuronCores, 0 to 1. Null if unknown.",
     )
     neuron_memory_mib = serializers.IntegerField(
-        source="node.neuron_memory_mib", allow_null=True, help_text="in use on all Neuron devices"
+        source="node.neuron_memory_mib",
+        allow_null=True,
+        help_text="Memory in use on all Neuron devices.",
     )
     neuron_read_at = serializers.DateTimeField(
         source="node.neuron_read_at",
         allow_null=True,
-        help_text="null: neuron-monitor was never read",
+        help_text="Null if neuron-monitor was never read.",
     )
     gpus = GpuSerializer(many=True, source="tiles")
     devices = DeviceSerializer(
-        many=True, source="devices.rows", help_text="those of NVIDIA's DRA driver, which pods claim"
+        many=True,
+        source="devices.rows",
+        help_text="Devices of NVIDIA's DRA driver, which pods claim.",
     )
     devices_read_at = serializers.DateTimeField(
         source="devices.read_at",
         allow_null=True,
-        help_text="null: ResourceSlices and ResourceClaims are not readable",
+        help_text="Null if ResourceSlices and ResourceClaims are not readable.",
     )
     first_seen_at = serializers.DateTimeField(source="node.first_seen_at")
     last_seen_at = serializers.DateTimeField(source="node.last_seen_at")
@@ -174,13 +184,14 @@ class RevisionStartsSerializer(Serializer):
     workload_name = serializers.CharField()
     here = StartsSerializer()
     elsewhere = StartsSerializer(
-        allow_null=True, help_text="null: it never started on another node of the type"
+        allow_null=True, help_text="Null if it never started on another node of the type."
     )
 
 
 class HoursQuerySerializer(Serializer):
     older_than = serializers.DateTimeField(
-        required=False, help_text="only hours that began before; default: now"
+        required=False,
+        help_text="Limit the list to hours that began before this time. Default: now.",
     )
 
 

@@ -39,7 +39,7 @@ class NodeHoursView(APIView):
     @extend_schema(
         operation_id="node_hours",
         tags=["fleet"],
-        description="What ran on the node hour by hour, the newest first. The lines of an hour sum to "
+        description="List what ran on the node hour by hour, newest first. The lines of an hour sum to "
         "what the node cost in it; those of other teams are one line.",
         parameters=[HoursQuerySerializer],
         responses=NodeHoursSerializer,

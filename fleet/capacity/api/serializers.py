@@ -25,7 +25,8 @@ class ShareSerializer(Serializer):
         help_text="replicas that fit on free GPUs of nodes which take only pods that tolerate their taints"
     )
     taints = serializers.ListField(
-        child=serializers.CharField(), help_text="those of free_tainted, for placement.tolerations"
+        child=serializers.CharField(),
+        help_text="Taints of free_tainted, for placement.tolerations.",
     )
     nodes = serializers.IntegerField()
     is_startable = serializers.BooleanField(help_text="a node pool would start a node for it")
@@ -67,7 +68,7 @@ class NoticeSerializer(Serializer):
     )
     title = serializers.CharField()
     detail = serializers.CharField()
-    reported_by = serializers.CharField(source="source", help_text="what said so")
+    reported_by = serializers.CharField(source="source", help_text="Source of the information.")
     xid = serializers.IntegerField(
         allow_null=True, help_text="NVIDIA's number of the error; null: another fault, or none"
     )

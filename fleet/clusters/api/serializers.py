@@ -25,7 +25,7 @@ class CertificateSerializer(Serializer):
 class ServingMetricsSerializer(Serializer):
     origin = serializers.ChoiceField(
         choices=[origin.value for origin in Origin],
-        help_text="where the metrics of model servers come from; none: nothing reads them",
+        help_text="Source of the metrics of model servers. none: nothing reads them.",
     )
     pods = serializers.IntegerField(help_text="pods that are read through Prometheus")
     direct_pods = serializers.IntegerField(
@@ -63,7 +63,7 @@ class ClusterSerializer(Serializer):
     region = serializers.CharField()
     gateway_url = serializers.CharField()
     is_reachable = serializers.BooleanField(allow_null=True)
-    last_error = serializers.CharField(help_text="empty while the cluster responds")
+    last_error = serializers.CharField(help_text="Empty while the cluster responds.")
     last_seen_at = serializers.DateTimeField(allow_null=True)
     watch_seen_at = serializers.DateTimeField(allow_null=True)
     capabilities = serializers.SerializerMethodField(

@@ -26,7 +26,7 @@ from portal.api.responses import PROBLEM
 
 
 class CallerSpanSerializer(Serializer):
-    deployment = serializers.CharField(default="", help_text="of this one only")
+    deployment = serializers.CharField(default="", help_text="Limit the answer to this deployment.")
     start = MomentField(required=False, help_text=START_HELP)
     end = MomentField(required=False)
 
@@ -41,7 +41,7 @@ class CallerCostSerializer(Serializer):
 
     team_slug = serializers.CharField()
     deployment = serializers.CharField()
-    caller = serializers.CharField(help_text="empty: not attributed to a caller")
+    caller = serializers.CharField(help_text="Empty if not attributed to a caller.")
     not_attributed = choice_of(
         Rest,
         source="rest",
@@ -52,9 +52,9 @@ class CallerCostSerializer(Serializer):
     requests = serializers.IntegerField(
         allow_null=True, help_text="answered ones, also in hours that are not sealed yet"
     )
-    amount = dollars(help_text="of sealed hours")
+    amount = dollars(help_text="Cost of sealed hours.")
     ratio = serializers.FloatField(
-        allow_null=True, help_text="of the deployment's cost; null where it cost nothing"
+        allow_null=True, help_text="Share of the deployment's cost. Null if it cost nothing."
     )
 
 
@@ -108,7 +108,7 @@ class CallerCostsView(GenericAPIView[Any]):
     @extend_schema(
         operation_id="list_caller_costs",
         tags=["costs"],
-        description="What each caller of a team's deployments sent, and what of their cost that was.",
+        description="List what each caller of a team's deployments sent, and its share of their cost.",
         parameters=[CallerSpanSerializer],
         responses={200: CallerCostSerializer(many=True), 404: PROBLEM},
     )

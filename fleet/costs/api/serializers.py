@@ -46,11 +46,14 @@ class CostRowSerializer(Serializer):
 
     key = KeySerializer()
     amount = dollars()
-    allocated_amount = dollars(help_text="for sealed hours")
-    estimated_amount = dollars(help_text="for hours that are not sealed yet")
+    allocated_amount = dollars(help_text="Cost of sealed hours.")
+    estimated_amount = dollars(help_text="Cost of hours that are not sealed yet.")
     gpu_hours = dollars()
     unpriced_gpu_hours = dollars(
-        help_text="those in hours without a price, which count as 0 dollars; with any, costs per unit and changes are null"
+        help_text=(
+            "GPU hours without a price, which count as 0 dollars. If there are any, costs per unit "
+            "and changes are null."
+        )
     )
     is_unpriced = serializers.BooleanField(
         help_text="no hour of the group has a price: the amount is not known, which is not 0"
@@ -67,14 +70,16 @@ class CostRowSerializer(Serializer):
         help_text="exact also of fewer than 1,000 inferences, of which pages say that they are too few for a price",
     )
     tokens = serializers.IntegerField(
-        allow_null=True, help_text="of language models, prompts included; null: none counted"
+        allow_null=True,
+        help_text="Tokens of language models, prompts included. Null if none were counted.",
     )
     usd_per_1m_tokens_amount = dollars(
         allow_null=True, help_text="exact also of fewer than 1,000,000 tokens"
     )
     previous_amount = dollars(allow_null=True)
     energy_kwh = dollars(
-        allow_null=True, help_text="of its GPUs, where dcgm-exporter measures it; null: not known"
+        allow_null=True,
+        help_text="Energy of its GPUs, where dcgm-exporter measures it. Null if unknown.",
     )
     energy_gpu_hours = dollars(help_text="the GPU time that `energy_kwh` was measured in")
     idle_amount = dollars(help_text="its part of idle, where idle is shared; not in `amount`")
@@ -109,10 +114,14 @@ class CostsSerializer(Serializer):
     rows = CostRowSerializer(
         many=True, source="table.rows", help_text="a page of them, the most expensive first"
     )
-    row_count = serializers.IntegerField(source="table.row_count", help_text="on all pages")
-    others_amount = dollars(source="table.others_amount", help_text="of the rows of other pages")
+    row_count = serializers.IntegerField(
+        source="table.row_count", help_text="Number of rows on all pages."
+    )
+    others_amount = dollars(
+        source="table.others_amount", help_text="Cost of the rows on other pages."
+    )
     others_idle_amount = dollars(
-        source="table.others_idle_amount", help_text="what the rows of other pages bear of idle"
+        source="table.others_idle_amount", help_text="Idle cost shared by the rows on other pages."
     )
     idle = CostRowSerializer(allow_null=True, source="table.idle")
     idle_rule = choice_of(
@@ -166,6 +175,6 @@ class CostSpanSerializer(SpanSerializer):
     idle = choice_of(
         IdleRule,
         default=IdleRule.SEPARATE,
-        help_text="for platform admins and the whole fleet: idle as a row of its own, left out, or shared by "
-        "the groups' cost or GPU time. Clusters share none",
+        help_text="Idle cost, for platform admins and the whole fleet: a row of its own, left out, or shared by "
+        "the groups' cost or GPU time. Clusters share none.",
     )

@@ -24,8 +24,8 @@ class TeamSerializer(Serializer):
 class UnusualDaySerializer(Serializer):
     """A day that cost far more or less than usual."""
 
-    team_slug = serializers.CharField(help_text="empty: not attributed to a team")
-    deployment = serializers.CharField(help_text="empty: the team as a whole")
+    team_slug = serializers.CharField(help_text="Empty if not attributed to a team.")
+    deployment = serializers.CharField(help_text="Empty for the team as a whole.")
     day = serializers.DateField(source="anomaly.day", help_text="UTC")
     amount = dollars(source="anomaly.amount", help_text="sealed hours")
     usual_amount = dollars(

@@ -32,7 +32,8 @@ class PriceRowSerializer(Serializer):
         choices=list(capacity_types.LABELS), default=capacity_types.ON_DEMAND
     )
     usd_per_hour = serializers.CharField(
-        max_length=20, help_text="of a whole node; for own hardware of one with gpu_count GPUs"
+        max_length=20,
+        help_text="Price of a whole node. For own hardware, of a node with gpu_count GPUs.",
     )
     valid_from = serializers.DateField(required=False, help_text="left out: today")
     price_source = serializers.CharField(max_length=200, required=False)
@@ -52,5 +53,5 @@ class PriceListSerializer(Serializer):
 
 class LoadedSerializer(Serializer):
     prices = serializers.IntegerField(help_text="how many were read")
-    new = serializers.IntegerField(help_text="of them, for a day that had no price")
+    new = serializers.IntegerField(help_text="Number of them for a day that had no price.")
     unpriced = serializers.ListField(child=serializers.CharField())

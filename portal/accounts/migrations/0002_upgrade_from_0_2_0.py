@@ -1,4 +1,4 @@
-"""From the accounts of 0.2.0 to the tables of `0001_schema`."""
+"""Lead the accounts of 0.2.0 to the tables of `0001_schema`."""
 
 from importlib import import_module
 

@@ -19,11 +19,13 @@ from portal.api.serializers import NewTokenSerializer, TokenSerializer
 
 class ServiceAccountSerializer(Serializer):
     name = serializers.CharField()
-    username = serializers.CharField(source="user.username", help_text="in the audit trail")
+    username = serializers.CharField(
+        source="user.username", help_text="Name shown in the audit trail."
+    )
     is_active = serializers.BooleanField(source="user.is_active")
     created_at = serializers.DateTimeField(source="user.date_joined")
     last_used_at = serializers.DateTimeField(allow_null=True)
-    tokens = TokenSerializer(many=True, help_text="those that work now, the newest first")
+    tokens = TokenSerializer(many=True, help_text="Working tokens, newest first.")
 
 
 class NewServiceAccountSerializer(Serializer):
@@ -34,10 +36,17 @@ class NewServiceAccountSerializer(Serializer):
         help_text="every scope implies read",
     )
     days = serializers.IntegerField(
-        min_value=1, max_value=365, default=None, allow_null=True, help_text="of its tokens; 90"
+        min_value=1,
+        max_value=365,
+        default=None,
+        allow_null=True,
+        help_text="Lifetime of its tokens in days. Default: 90.",
     )
     requests_per_minute = serializers.IntegerField(
-        min_value=1, default=None, allow_null=True, help_text="null: as many as the platform allows"
+        min_value=1,
+        default=None,
+        allow_null=True,
+        help_text="Null means as many as the platform allows.",
     )
 
 

@@ -1,4 +1,4 @@
-"""From the audit trail of 0.2.0 to the tables of `0001_schema`. Sealing begins with its oldest event."""
+"""Lead the audit trail of 0.2.0 to the tables of `0001_schema`. Sealing begins with its oldest event."""
 
 from importlib import import_module
 

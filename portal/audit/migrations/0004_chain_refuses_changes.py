@@ -1,4 +1,4 @@
-"""What refuses changes of events since 0.2.0 refuses those of the chain too."""
+"""Refuse changes of the chain, as those of events are refused since 0.2.0."""
 
 from importlib import import_module
 

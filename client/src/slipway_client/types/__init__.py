@@ -42,9 +42,9 @@ class Me(Answer):
     is_platform_admin: bool
     is_service_account: bool
     teams: tuple[MyTeam, ...]
-    """those that the token acts on"""
+    """Teams that the token acts on."""
     token: Grant | None
-    """of this request; None for a session"""
+    """The token of this request. None for a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Check(Answer):
 
     name: str
     ok: bool | None
-    """None: not known yet, or not tried"""
+    """None if unknown yet, or not tried."""
     detail: str
 
 
@@ -110,7 +110,7 @@ class Attestation(Answer):
     """false: a signature, or not read"""
     signer: str | None = None
     identity: str
-    """of the signing certificate; empty for a key"""
+    """Identity in the signing certificate. Empty for a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Tensor(Answer):
     dtype: str
     """Triton's data type without TYPE_"""
     dims: tuple[int, ...]
-    """as in the file, with the batch dimension; -1: dynamic"""
+    """Dimensions as in the file, with the batch dimension. -1 means dynamic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +133,8 @@ class Signature(ScoreNames, Answer):
     max_batch_size: int
     """0: no batching"""
     class_names: tuple[str, ...] = ()
-    """of a forest that classifies, in the order of its scores; one score is that of the second
-    class
+    """Class names of a forest that classifies, in the order of its scores. A single score is
+    that of the second class.
     """
 
 
@@ -153,8 +153,8 @@ class ListedVersion(Answer):
     size_bytes: int | None
     declared_size_bytes: int
     sha256: str
-    """of the stored file; of several files, of what sha256sum prints for them, sorted by path.
-    Empty until verified
+    """SHA-256 of the stored file; of several files, that of what sha256sum prints for them,
+    sorted by path. Empty until verified.
     """
     metadata: Mapping[str, Any]
     """well-known texts; metrics and directions by name, labels by key"""
@@ -204,10 +204,10 @@ class PartUrl(Answer):
     """A URL for one PUT of exactly `size_bytes`, with these headers."""
 
     path: str
-    """of the file"""
+    """Path of the file."""
     number: int
     url: str
-    """for one PUT of exactly size_bytes"""
+    """Address for one PUT of exactly size_bytes."""
     size_bytes: int
     headers: Mapping[str, Any]
     """send these with the PUT; they are signed"""
@@ -235,13 +235,13 @@ class Import(Answer):
     number: int
     kind: str
     address: str
-    """without credentials"""
+    """Address without credentials."""
     server: str
     """the MLflow server; empty for other kinds"""
     pin: str
     """the commit or version that the address named"""
     facts: Mapping[str, Any]
-    """what the source says beyond the metadata of the version. Of MLflow: flavor, flavors,
+    """Facts of the source beyond the metadata of the version. MLflow has flavor, flavors,
     run_id, run_name, signature, parameters, tags, aliases, left_out (files that were not
     copied) and without_place (metrics, parameters and tags whose names or values metadata
     does not take)
@@ -291,7 +291,7 @@ class MlflowVersion(Answer):
     name: str
     number: str
     address: str
-    """what to import it by"""
+    """Address to import it by."""
     run_id: str
     description: str
     status: str
@@ -330,11 +330,12 @@ class Observed(Answer):
 
     at: datetime | None
     candidate_weight: int | None
-    """None: unknown or no candidate"""
+    """None if unknown, or without a candidate."""
     revisions: Mapping[str, Any]
-    """by revision: stage, ready, reason, message, weight, since, and queue, of one that names a
-    queue of Kueue: queue, state (pending, admitted, evicted, ignored), waiting (pods),
-    position (of the first one in the LocalQueue; None: not known), why, eviction
+    """State by revision: stage, ready, reason, message, weight, since, and queue. Where it
+    names a queue of Kueue, queue has: queue, state (pending, admitted, evicted, ignored),
+    waiting (pods), position (of the first pod in the LocalQueue; None if unknown), why,
+    eviction.
     """
 
 
@@ -356,7 +357,7 @@ class Deployment(Answer):
     desired: Desired
     observed: Observed
     rollout_id: int | None
-    """of the open rollout, if any"""
+    """ID of the open rollout, if any."""
     created_at: datetime
     first_ready_at: datetime | None = None
 
@@ -374,7 +375,7 @@ class DeploymentEvent(Answer):
     message: str
     revision_number: int | None
     actor_name: str
-    """empty: the portal itself"""
+    """Empty if the portal itself did it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,7 +387,7 @@ class ServingStats(Answer):
     error_ratio: float | None
     mean_latency_ms: float | None
     p95_ms: float | None
-    """of the slowest pod"""
+    """Latency of the slowest pod."""
     busy_ratio: float | None
     success: int
     failure: int
@@ -409,7 +410,7 @@ class DeploymentStats(Answer):
 
     seconds: int
     total: ServingStats | None
-    """None: no pod was polled in this interval"""
+    """None if no pod was polled in this interval."""
     revisions: tuple[RevisionStats, ...]
 
 
@@ -427,7 +428,7 @@ class Log(Answer):
     """The last lines of one pod; `problem` says why there are none."""
 
     pod: str
-    """empty: the deployment has no pod"""
+    """Empty if the deployment has no pod."""
     pods: tuple[LogPod, ...]
     """newest revision first"""
     text: str
@@ -444,7 +445,7 @@ class PreflightCheck(Answer):
 
     name: str
     ok: bool | None
-    """None: unknown"""
+    """None if unknown."""
     detail: str
     fix: str
     is_blocking: bool
@@ -457,8 +458,8 @@ class Cost(Answer):
     per_hour: str | None
     """US dollars; None: unknown"""
     cheapest_per_hour: str | None
-    """with several instance types: on the cheapest; amounts without this prefix are those of
-    the most expensive
+    """Price per hour on the cheapest of several instance types. Amounts without this prefix are
+    for the most expensive.
     """
     month_min: str | None
     month_max: str | None
@@ -480,7 +481,7 @@ class ChangePreflight(Answer):
 
     can_submit: bool
     checks: tuple[PreflightCheck, ...]
-    """empty for a retirement"""
+    """Empty for a retirement."""
     cost: Cost | None
 
 
@@ -512,12 +513,12 @@ class Promotion(Answer):
     """An environment to which the version of a deployment can go next."""
 
     environment: str
-    """that the version would enter"""
+    """Environment that the version would enter."""
     version_id: int
     is_possible: bool
     evidence: PromotionEvidence | None
     checks: tuple[PreflightCheck, ...]
-    """what the rules there ask for"""
+    """Requirements of the rules there."""
     targets: tuple[PromotionTarget, ...]
     """deployments of the same model there: request a canary on one of them"""
     new_deployment: Mapping[str, Any]
@@ -559,8 +560,8 @@ class Change(Answer):
     checks: tuple[PreflightCheck, ...]
     cost: Mapping[str, Any]
     promotion: Mapping[str, Any]
-    """what the environment before showed of this version: deployment, revision, whether its
-    rollout is finished, golden requests; the approval binds to it. Empty without any
+    """Evidence of this version from the environment before: deployment, revision, whether its
+    rollout is finished, golden requests. The approval binds to it. Empty if there is none.
     """
     evidence_hash: str = ""
     required_approvals: tuple[RequiredApproval, ...]
@@ -573,18 +574,18 @@ class WaitingRequest(Answer):
     """A request that you may approve or reject now."""
 
     kind: str
-    """of deployments and pipelines: a change request"""
+    """Kind of the request; deployments and pipelines have change requests."""
     id: int
-    """of the change request, the batch job or the fleet action"""
+    """ID of the change request, the batch job or the fleet action."""
     team: str
-    """empty for fleet actions"""
+    """Empty for fleet actions."""
     title: str
     detail: str
     requester: str
     """username"""
     requested_at: datetime
     path: str
-    """of the page where it is decided on"""
+    """Path of the page where it is decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -632,7 +633,7 @@ class Rollout(Answer):
     observed_weight: int | None
     guards: tuple[Guard, ...]
     next_weight: int | None
-    """of a shadow the next mirrored percent, 100 after the last step"""
+    """Next weight in percent; for a shadow the next mirrored percent, 100 after the last step."""
     is_promotable: bool
     promotable_reason: str
     watch_until: datetime | None
@@ -653,7 +654,7 @@ class RolloutEvent(Answer):
     """the phase after the event"""
     message: str
     actor_name: str
-    """empty: the portal itself"""
+    """Empty if the portal itself did it."""
     step_index: int
 
 
@@ -687,7 +688,7 @@ class CostRow(Answer):
     key: CostsKey
     amount: Decimal
     estimated_amount: Decimal
-    """for hours that are not sealed yet"""
+    """Cost of hours that are not sealed yet."""
     gpu_hours: Decimal
     is_unpriced: bool
     """no hour of the group has a price: the amount is not known, which is not 0"""
@@ -723,9 +724,9 @@ class UnusualDay(Answer):
     """A day that cost far more or less than usual."""
 
     team_slug: str
-    """empty: not attributed to a team"""
+    """Empty if not attributed to a team."""
     deployment: str
-    """empty: the team as a whole"""
+    """Empty for the team as a whole."""
     day: date
     """UTC"""
     amount: Decimal
@@ -745,9 +746,9 @@ class Alert(Answer):
     subject: str
     message: str
     advice: str
-    """what to do"""
+    """Steps to take."""
     path: str
-    """of the page that shows what it is about"""
+    """Path of the page that shows the alert's subject."""
     deployment_id: int | None
     opened_at: datetime
     ended_at: datetime | None
@@ -772,10 +773,10 @@ class BatchJob(Answer):
     is_queue: bool
     """it drains a queue until its deadline"""
     total_rows: int | None
-    """None until the input was read, and of a queue"""
+    """None for a queue, and until the input was read."""
     done_rows: int
     failed_rows: int
-    """of the done ones: without an answer"""
+    """Rows that are done and have no answer."""
     cost_limit: Decimal | None
     """until the deadline; None: not known"""
     created_at: datetime
@@ -808,16 +809,16 @@ class BatchJobDetails(BatchJob):
     """A batch job with its progress and costs."""
 
     detail: str
-    """what its workers do now"""
+    """Current state of its workers."""
     first_error: str
     queue: BatchQueue | None
-    """None for a job over files"""
+    """None for a job over files."""
     chunks: int
     done_chunks: int
     why_not_decide: str
-    """empty where you may approve or reject it"""
+    """Empty where you may approve or reject it."""
     spent: Decimal | None
-    """None: not known"""
+    """None if unknown."""
     forecast: Decimal | None
     """at the end, at this rate"""
     done_at: datetime | None
@@ -846,7 +847,7 @@ class BatchEstimate(BatchPrice):
     """false, or None: it waits for nodes"""
     capacity: str
     why_approval: str
-    """empty: it starts without a decision"""
+    """Empty if it starts without a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -872,7 +873,7 @@ class BatchPart(Answer):
     rows: int
     failed_rows: int
     url: str
-    """for GET, at the object store and without a token; good for 15 minutes"""
+    """Address for GET at the object store, without a token. Valid for 15 minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -886,7 +887,7 @@ class Notice(Answer):
     title: str
     detail: str
     reported_by: str
-    """what said so"""
+    """Source of the information."""
     xid: int | None
     """NVIDIA's number of the error; None: another fault, or none"""
 
@@ -965,7 +966,7 @@ class FleetAction(Answer):
     requester: str
     state: str
     state_reason: str
-    """of a running one: how far it is"""
+    """Reason of the state. Of a running action, its progress."""
     decided_by: str | None = None
     decision_comment: str
     created_at: datetime
@@ -978,7 +979,7 @@ class FleetActionDetails(FleetAction):
     """An action on the fleet with its evidence. An approval names `evidence_hash`."""
 
     evidence: ActionEvidence
-    """what the request showed"""
+    """Evidence that the request showed."""
     evidence_hash: str
     why_not_decide: str
-    """empty: you may approve or reject it"""
+    """Empty if you may approve or reject it."""

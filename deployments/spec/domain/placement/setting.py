@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deployments.spec.domain.serving_spec import ServingSpec
 
 
-# Of what the serving policy does not allow.
+# The fix of a finding that the serving policy refuses.
 FIX_BY_POLICY: Final = (
     "Choose an allowed one, or ask a platform admin to add it under Admin, Clusters, Serving."
 )
