@@ -17,24 +17,30 @@ _DECLARED = {"takes_batches": "supports_batching", "largest_batch": "max_batch_s
 
 
 def convert_metadata(metadata: Mapping[str, Any], *, is_reference: bool) -> Json:
-    """Convert metadata: numbers are metrics, short texts, truth values and tags are labels. A text that is too long
-    for a label goes to the notes.
+    """Convert metadata: numbers are metrics, short texts, truth values and tags are labels. What no label can have goes
+    to the notes: a text that is too long, and a further value of one key.
     """
     converted: Json = {}
     metrics: dict[str, int | float] = {}
     labels: dict[str, str] = {}
     notes: list[str] = []
+
+    def add_label(key: str, value: str, text: str) -> None:
+        if labels.setdefault(key, value) != value:
+            notes.append(text)
+
     for key, value in metadata.items():
         if key in TEXTS or (is_reference and key in _SIZES):
             converted[key] = value
         elif key == "tags":
-            labels |= dict(map(_label_of_tag, value))
+            for tag in value:
+                add_label(*_label_of_tag(tag), text=tag)
         elif isinstance(value, bool):
-            labels[_label_key(key)] = "true" if value else "false"
+            add_label(_label_key(key), "true" if value else "false", f"{key}: {value}")
         elif isinstance(value, int | float):
             metrics[key] = value
         elif len(value) <= _LABEL_LENGTH and value.isprintable():
-            labels[_label_key(key)] = value
+            add_label(_label_key(key), value, f"{key}: {value}")
         else:
             notes.append(f"{key}: {value}")
     if notes:
