@@ -41,19 +41,19 @@ from deployments.registry.web import (
     version,
 )
 
-_MODEL = "models/<slug:team>/<slug:name>"
+_MODEL = "<slug:team>/models/<slug:name>"
 _VERSION = f"{_MODEL}/<int:number>"
 
 _registry: list[URLPattern] = [
-    path("models", model_list.models, name="models"),
-    path("models/quarantined-in-use", quarantined_in_use.uses, name="quarantined-in-use"),
-    path("upload", upload.upload, name="upload"),
-    path("register", reference.register, name="register-reference"),
-    path("import", imports.new_import, name="new-import"),
-    path("import/mlflow/<slug:server>", mlflow.choose, name="import-from-mlflow"),
-    path("imports/<int:import_id>", imports.import_page, name="import"),
-    path("imports/<int:import_id>/cancel", imports.cancel, name="cancel-import"),
-    path("imports/<int:import_id>/resume", imports.resume, name="resume-import"),
+    path("<slug:team>/models", model_list.models, name="models"),
+    path("quarantined-in-use", quarantined_in_use.uses, name="quarantined-in-use"),
+    path("<slug:team>/upload", upload.upload, name="upload"),
+    path("<slug:team>/register", reference.register, name="register-reference"),
+    path("<slug:team>/import", imports.new_import, name="new-import"),
+    path("<slug:team>/import/mlflow/<slug:server>", mlflow.choose, name="import-from-mlflow"),
+    path("<slug:team>/imports/<int:import_id>", imports.import_page, name="import"),
+    path("<slug:team>/imports/<int:import_id>/cancel", imports.cancel, name="cancel-import"),
+    path("<slug:team>/imports/<int:import_id>/resume", imports.resume, name="resume-import"),
     path(_MODEL, model.model_page, name="model"),
     path(f"{_MODEL}/compare", model.compare, name="compare-versions"),
     path(f"{_MODEL}/golden-requests", golden_requests.save_answer, name="save-golden"),
@@ -84,14 +84,14 @@ _registry: list[URLPattern] = [
     path(f"{_VERSION}/release", version.release, name="version-release"),
 ]
 
-_ONE = "deployments/<slug:team>/<slug:name>"
-_PIPELINE = "pipelines/<slug:team>/<slug:name>"
+_ONE = "<slug:team>/deployments/<slug:name>"
+_PIPELINE = "<slug:team>/pipelines/<slug:name>"
 _TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
 
 _deployments: list[URLPattern] = [
     path(".well-known/jwks.json", jwks.jwks, name="caller-jwks"),
-    path("deployments", deployment_list.deployments, name="deployments"),
-    path("deployments/new", new_deployment.new_deployment, name="new-deployment"),
+    path("<slug:team>/deployments", deployment_list.deployments, name="deployments"),
+    path("<slug:team>/deployments/new", new_deployment.new_deployment, name="new-deployment"),
     path(_ONE, deployment_tabs.overview, name="deployment"),
     path(f"{_ONE}/rollout", rollout.rollout, name="rollout"),
     path(f"{_ONE}/rollout/promote-fully", promote_fully.confirm, name="promote-fully"),
@@ -121,8 +121,8 @@ _deployments: list[URLPattern] = [
         templates.remove,
         name="remove-rollout-template",
     ),
-    path("pipelines", pages.pipeline_list, name="pipelines"),
-    path("pipelines/new", pipeline_requests.new_pipeline, name="new-pipeline"),
+    path("<slug:team>/pipelines", pages.pipeline_list, name="pipelines"),
+    path("<slug:team>/pipelines/new", pipeline_requests.new_pipeline, name="new-pipeline"),
     path(_PIPELINE, pages.pipeline, name="pipeline"),
     path(f"{_PIPELINE}/try", pages.try_pipeline, name="try-pipeline"),
     path(f"{_PIPELINE}/change", pipeline_requests.change_pipeline, name="change-pipeline"),
@@ -150,11 +150,13 @@ _advice: list[URLPattern] = [
     path("what-if", what_if.what_if_page, name="what-if"),
 ]
 
+_JOB = "<slug:team>/batch/<slug:name>"
+
 _batch: list[URLPattern] = [
-    path("batch", batch.list_page, name="batch-jobs"),
-    path("batch/new", batch.new_job, name="new-batch-job"),
-    path("batch/<slug:team>/<slug:name>", batch.job_page, name="batch-job"),
-    path("batch/<slug:team>/<slug:name>/parts/<int:number>", batch.part, name="batch-part"),
+    path("<slug:team>/batch", batch.list_page, name="batch-jobs"),
+    path("<slug:team>/batch/new", batch.new_job, name="new-batch-job"),
+    path(_JOB, batch.job_page, name="batch-job"),
+    path(f"{_JOB}/parts/<int:number>", batch.part, name="batch-part"),
 ]
 
 urlpatterns = [*_registry, *_deployments, *_advice, *_batch]

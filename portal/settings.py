@@ -70,7 +70,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "portal.ui.middleware.FragmentCacheMiddleware",
     "portal.ui.middleware.SecondFactorMiddleware",
-    "portal.ui.middleware.CurrentTeamMiddleware",
+    "portal.ui.middleware.TeamMiddleware",
     "portal.ui.middleware.DomainErrorMiddleware",
 ]
 

@@ -10,6 +10,7 @@ from fleet import api_urls as fleet_urls
 from portal.api import health, views
 from portal.api import urls as account_urls
 from portal.api.openapi.schema_view import SchemaView
+from portal.dashboard import home_urls
 from portal.ui import sign_in_code, sign_in_session, single_sign_on
 from portal.ui.sign_in import SignIn
 
@@ -42,6 +43,8 @@ urlpatterns = [
     path("", include("portal.dashboard.urls")),
     path("", include("deployments.urls")),
     path("", include("fleet.urls")),
+    path("", include("portal.dashboard.old_addresses")),
+    path("", include(home_urls.team_urlpatterns)),
 ]
 
 handler400 = "portal.api.border.bad_request"

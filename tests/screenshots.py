@@ -23,14 +23,14 @@ from playwright.sync_api import Browser, Page, sync_playwright
 WIDTHS = (1280, 375)
 THEMES = ("light", "dark")
 PAGES = (
-    "/",
-    "/models",
-    "/upload",
-    "/import",
-    "/deployments",
-    "/deployments/new",
-    "/batch",
-    "/batch/new",
+    "/vision",
+    "/vision/models",
+    "/vision/upload",
+    "/vision/import",
+    "/vision/deployments",
+    "/vision/deployments/new",
+    "/vision/batch",
+    "/vision/batch/new",
     "/approvals",
     "/fleet",
     "/fleet/actions",
@@ -65,9 +65,9 @@ PAGES = (
 )
 # On each of these, the first link with this pattern is visited as well, and the pages below it.
 _LISTED = {
-    "/models": (r"^/models/[^/]+/[^/]+$", ("/1", "/edit", "/golden-requests/new")),
-    "/deployments": (
-        r"^/deployments/[^/]+/[^/]+$",
+    "/vision/models": (r"^/[^/]+/models/[^/]+$", ("/1", "/edit", "/golden-requests/new")),
+    "/vision/deployments": (
+        r"^/[^/]+/deployments/(?!new)[^/]+$",
         (
             "/rollout",
             "/revisions",

@@ -58,6 +58,10 @@ class User(AbstractUser):
     is_platform_admin = models.BooleanField(default=False)
     # Chosen with the theme switch; empty follows the system.
     theme = models.CharField(max_length=5, blank=True, default="")
+    # The team whose page was opened last: signing in returns to it.
+    last_team = models.ForeignKey(
+        "Team", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     # A service account belongs to one team and never signs in; None: a person.
     service_team = models.ForeignKey(
         "Team", on_delete=models.CASCADE, null=True, blank=True, related_name="service_accounts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.core.errors import Invalid
 
 THEMES = ("", "light", "dark")
@@ -20,3 +20,9 @@ def checked_theme(theme: str) -> str:
 
 def set_theme(*, actor: User, theme: str) -> None:
     User.objects.filter(pk=actor.pk).update(theme=checked_theme(theme))
+
+
+def set_last_team(actor: User, team: Team) -> None:
+    """Remember the team whose page the user opened."""
+    if actor.last_team_id != team.pk:
+        User.objects.filter(pk=actor.pk).update(last_team=team)

@@ -26,6 +26,16 @@ _RESERVED = re.compile(
 )
 
 
+# First segments of addresses of pages: a team's pages begin with its slug.
+RESERVED_ADDRESSES = frozenset(
+    [
+        *("account", "admin", "advice", "alerts", "api", "approvals", "audit", "batch", "channels"),
+        *("charts", "confirm", "costs", "decide", "decisions", "deployments", "docs", "fleet"),
+        *("healthz", "import", "imports", "invitation", "jump", "models", "password-link"),
+        *("pipelines", "quarantined-in-use", "readyz", "register", "scim", "session", "sign-in"),
+        *("sign-out", "static", "theme", "upload", "what-if"),
+    ]
+)
 MAX_GPUS = 100_000
 
 
@@ -46,9 +56,9 @@ def create(
             "lowercase letters, digits and '-', starting with a letter.",
             fields={"slug": "lowercase letters, digits and '-'"},
         )
-    if _RESERVED.fullmatch(slug):
+    if _RESERVED.fullmatch(slug) or slug in RESERVED_ADDRESSES:
         raise Invalid(
-            f"{slug} is reserved for Kubernetes or the platform. Choose another short name.",
+            f"{slug} is reserved for Kubernetes, the platform or a page of the portal. Choose another short name.",
             fields={"slug": "choose another name"},
         )
     _check_quota(quota_gpus)

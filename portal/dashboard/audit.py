@@ -20,7 +20,7 @@ class AuditQuery(forms.Form):
     """The filter of the audit page. Invalid parameters do not filter, so that a mistyped URL still shows a page."""
 
     q = forms.CharField(required=False, max_length=100)
-    of = forms.CharField(required=False, max_length=32)
+    team = forms.CharField(required=False, max_length=32)
     action = forms.CharField(required=False, max_length=60)
     start = day_field()
     end = day_field()
@@ -31,7 +31,7 @@ class AuditQuery(forms.Form):
         data = self.cleaned_data
         return AuditFilter(
             text=data.get("q", "").strip(),
-            team_slug=data.get("of", ""),
+            team_slug=data.get("team", ""),
             action=data.get("action", ""),
             start=data.get("start"),
             end=data.get("end"),

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
@@ -48,21 +48,29 @@ class _OfTeam:
 @require_GET
 @people_only
 def home(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
+    """Lead to the home of the team whose page the user opened last."""
+    team = teams.get_last_used(request)
     if team is None:
         return render(request, "dashboard/home_without_team.html")
+    return redirect("team-home", team.slug)
+
+
+@require_GET
+@people_only
+def team_home(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    shown = teams.get_visible(request, team)
     now = clock.now()
-    can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, team)
+    can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, shown)
 
     def make() -> _OfTeam:
-        return _of_team(user, team, now, can_request=can_request)
+        return _of_team(user, shown, now, can_request=can_request)
 
     if target_of(request) != "home":
-        context = _context_of(user, team, make(), now, can_request=can_request)
+        context = _context_of(user, shown, make(), now, can_request=can_request)
         return render(request, "dashboard/home.html", context)
     form = (*_OfTeam.__slots__, *SpendTile.__slots__)
-    shared = recent(("home", team.pk, can_request, form), make, seconds=SHARED_SECONDS)
-    context = _context_of(user, team, shared, now, can_request=can_request)
+    shared = recent(("home", shown.pk, can_request, form), make, seconds=SHARED_SECONDS)
+    context = _context_of(user, shown, shared, now, can_request=can_request)
     return respond_with_part(request, "dashboard/_home.html", context)
 
 

@@ -10,30 +10,33 @@ from deployments.models import Model
 from deployments.pipelines.selectors import pipelines
 from deployments.serving.selectors import deployments
 from portal.accounts import policy
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 
 _MAX_TARGETS = 12
 _MAX_OF_A_KIND = 6
-_PAGES = (
-    ("Home", "/", "house"),
+# Pages of the team whose page was opened last.
+_OF_TEAM = (
+    ("Home", "", "house"),
     ("Models", "/models", "box"),
     ("Upload a version", "/upload", "upload"),
     ("Import a version", "/import", "download"),
-    ("Quarantined versions in use", "/models/quarantined-in-use", "circle-alert"),
     ("Deployments", "/deployments", "rocket"),
     ("New deployment", "/deployments/new", "plus"),
-    ("Environments", "/admin/environments", "shield-check"),
     ("Pipelines", "/pipelines", "workflow"),
     ("New pipeline", "/pipelines/new", "plus"),
+    ("Batch jobs", "/batch", "layers"),
+    ("New batch job", "/batch/new", "plus"),
+)
+_OF_ALL = (
     ("Approvals", "/approvals", "check"),
     ("Fleet", "/fleet", "gpu"),
     ("Fleet actions", "/fleet/actions", "gpu"),
     ("Costs", "/costs", "circle-dollar-sign"),
     ("Advice", "/advice", "trending-down"),
-    ("Batch jobs", "/batch", "layers"),
-    ("New batch job", "/batch/new", "plus"),
     ("What-if", "/what-if", "trending-down"),
     ("Alerts", "/alerts", "bell"),
+    ("Environments", "/admin/environments", "shield-check"),
+    ("Quarantined versions in use", "/quarantined-in-use", "circle-alert"),
     ("Audit", "/audit", "scroll-text"),
     ("Admin", "/admin", "settings"),
     ("Sign-in and sessions", "/account/security", "shield-check"),
@@ -50,7 +53,7 @@ class JumpTarget:
     icon: str
 
 
-def find(*, actor: User, text: str) -> Sequence[JumpTarget]:
+def find(*, actor: User, team: Team | None, text: str) -> Sequence[JumpTarget]:
     """Find the first 12 results: deployments, pipelines and models that match, then pages."""
     query = text.strip().lower()
     matches = (
@@ -58,7 +61,7 @@ def find(*, actor: User, text: str) -> Sequence[JumpTarget]:
         if query
         else iter(())
     )
-    return list(islice(chain(matches, _pages(query)), _MAX_TARGETS))
+    return list(islice(chain(matches, _pages(team, query)), _MAX_TARGETS))
 
 
 def _deployments(actor: User, query: str) -> Iterator[JumpTarget]:
@@ -67,7 +70,7 @@ def _deployments(actor: User, query: str) -> Iterator[JumpTarget]:
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows[:_MAX_OF_A_KIND]:
-        url = f"/deployments/{row.team.slug}/{row.name}"
+        url = f"/{row.team.slug}/deployments/{row.name}"
         yield JumpTarget(f"{row.team.slug}/{row.name}", url, "deployment", "rocket")
 
 
@@ -77,7 +80,7 @@ def _pipelines(actor: User, query: str) -> Iterator[JumpTarget]:
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows[:_MAX_OF_A_KIND]:
-        url = f"/pipelines/{row.team.slug}/{row.name}"
+        url = f"/{row.team.slug}/pipelines/{row.name}"
         yield JumpTarget(f"{row.team.slug}/{row.name}", url, "pipeline", "workflow")
 
 
@@ -87,13 +90,16 @@ def _models(actor: User, query: str) -> Iterator[JumpTarget]:
     if team:
         rows = rows.filter(team__slug__startswith=team)
     for row in rows.select_related("team").order_by("name")[:_MAX_OF_A_KIND]:
-        url = f"/models/{row.team.slug}/{row.name}"
+        url = f"/{row.team.slug}/models/{row.name}"
         yield JumpTarget(f"{row.team.slug}/{row.name}", url, "model", "box")
 
 
-def _pages(query: str) -> Iterator[JumpTarget]:
+def _pages(team: Team | None, query: str) -> Iterator[JumpTarget]:
+    pages = [(text, f"/{team.slug}{path}", icon) for text, path, icon in _OF_TEAM] if team else []
     return (
-        JumpTarget(text, url, "page", icon) for text, url, icon in _PAGES if query in text.lower()
+        JumpTarget(text, url, "page", icon)
+        for text, url, icon in (*pages, *_OF_ALL)
+        if query in text.lower()
     )
 
 

@@ -33,13 +33,41 @@ class RailEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """An entry of the rail. `path` follows the team's address for what belongs to a team."""
+
+    path: str
+    text: str
+    icon: str
+    is_of_team: bool = False
+    # Its page has a filter by team.
+    has_filter: bool = False
+
+    def address(self, team: Team | None) -> str:
+        """Return the section's address for a team. None: for all teams."""
+        if self.is_of_team:
+            return f"/{team.slug}{self.path}" if team else "/"
+        return f"{self.path}?{teams.FILTER}={team.slug}" if team and self.has_filter else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLink:
+    name: str
+    slug: str
+    address: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     rail: Sequence[RailEntry]
     status_lines: Sequence[slots.StatusLine]
-    teams: Sequence[Team]
+    # The team of the page, else the one whose page was opened last. None for users without a team.
     team: Team | None
-    # Target of the team switcher: the first page of the current section.
-    section_path: str
+    # The section of each team, and of all where the page has a filter.
+    team_links: Sequence[TeamLink]
+    # What the switcher shows: a team, or "All teams".
+    shown_team: str
     # Of the bell: open ones of the user's teams.
     alerts: int
     theme: str
@@ -48,21 +76,22 @@ class Frame:
     help_path: str
 
 
-_RAIL = (
-    ("/", "Home", "house"),
-    ("/models", "Models", "box"),
-    ("/deployments", "Deployments", "rocket"),
-    ("/pipelines", "Pipelines", "workflow"),
-    ("/approvals", "Approvals", "check"),
-    ("/fleet", "Fleet", "gpu"),
-    ("/costs", "Costs", "circle-dollar-sign"),
-    ("/advice", "Advice", "trending-down"),
-    ("/audit", "Audit", "scroll-text"),
-    ("/admin", "Admin", "settings"),
+_HOME = Section("", "Home", "house", is_of_team=True)
+SECTIONS = (
+    _HOME,
+    Section("/models", "Models", "box", is_of_team=True),
+    Section("/deployments", "Deployments", "rocket", is_of_team=True),
+    Section("/pipelines", "Pipelines", "workflow", is_of_team=True),
+    Section("/batch", "Batch", "layers", is_of_team=True),
+    Section("/approvals", "Approvals", "check"),
+    Section("/fleet", "Fleet", "gpu"),
+    Section("/costs", "Costs", "circle-dollar-sign", has_filter=True),
+    Section("/advice", "Advice", "trending-down", has_filter=True),
+    Section("/audit", "Audit", "scroll-text", has_filter=True),
+    Section("/admin", "Admin", "settings"),
 )
-# Pages of a section that have addresses of their own.
-_BESIDE = {"/deployments": "/batch"}
 _FOR_LEADS = frozenset({"/audit", "/admin"})
+_ALL_TEAMS = "All teams"
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -79,18 +108,45 @@ def theme_of(request: HttpRequest) -> str:
 def _build(request: HttpRequest) -> Frame:
     user = request.user
     is_lead = isinstance(user, User) and _is_lead(request, user)
-    entries = [_entry(request, *entry) for entry in _RAIL if is_lead or entry[0] not in _FOR_LEADS]
+    named, last = teams.get_named(request), teams.get_last_used(request)
+    current = _current_section(request, last)
     return Frame(
-        rail=entries,
+        rail=[
+            _entry(section, named or last, user, is_current=section is current)
+            for section in SECTIONS
+            if is_lead or section.path not in _FOR_LEADS
+        ],
         status_lines=slots.status_lines(user) if isinstance(user, User) else [],
-        teams=teams.visible(request),
-        team=teams.current(request),
-        section_path=next((entry.path for entry in entries if entry.is_current), "/"),
+        team=last,
+        team_links=_team_links(request, current or _HOME, named),
+        shown_team=named.slug if named else _ALL_TEAMS,
         alerts=slots.alert_count(user) if isinstance(user, User) else 0,
         theme=theme_of(request),
         is_demo=settings.SLIPWAY_DEMO,
         help_path=help_links.address_for(_url_name(request)),
     )
+
+
+def _current_section(request: HttpRequest, team: Team | None) -> Section | None:
+    """Return the section of the page. None for pages of none, such as one's account."""
+    here = request.path
+    for section in reversed(SECTIONS):
+        path = section.address(team).partition("?")[0] if section.is_of_team else section.path
+        if here == path or (section is not _HOME and here.startswith(f"{path}/")):
+            return section
+    # Upload and import are pages of the models.
+    is_below_team = team is not None and here.startswith(f"/{team.slug}/")
+    return SECTIONS[1] if is_below_team else None
+
+
+def _team_links(request: HttpRequest, section: Section, named: Team | None) -> list[TeamLink]:
+    links = [
+        TeamLink(team.name, team.slug, section.address(team), team == named)
+        for team in teams.visible(request)
+    ]
+    if section.has_filter:
+        links.insert(0, TeamLink(_ALL_TEAMS, "", section.path, named is None))
+    return links
 
 
 def _is_lead(request: HttpRequest, user: User) -> bool:
@@ -102,10 +158,7 @@ def _url_name(request: HttpRequest) -> str:
     return match.url_name or "" if match else ""
 
 
-def _entry(request: HttpRequest, path: str, text: str, icon: str) -> RailEntry:
-    here = request.path
-    paths = (path, _BESIDE.get(path, path))
-    is_current = here in paths or (path != "/" and here.startswith(tuple(f"{p}/" for p in paths)))
-    user = request.user
-    badge = slots.count_badge(path, user) if isinstance(user, User) else 0
-    return RailEntry(path=path, text=text, icon=icon, is_current=is_current, badge=badge)
+def _entry(section: Section, team: Team | None, user: object, *, is_current: bool) -> RailEntry:
+    badge = slots.count_badge(section.path, user) if isinstance(user, User) else 0
+    address = section.address(team)
+    return RailEntry(address, section.text, section.icon, is_current=is_current, badge=badge)

@@ -1,16 +1,16 @@
-"""Middleware of pages: the person, current team, last use of a session, caching of fragments, domain errors."""
+"""Middleware of pages: the person, the team of the address, last use of a session, caching of fragments, domain errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
@@ -20,9 +20,12 @@ from portal.accounts.local import second_factor, session_user, sessions, step_up
 from portal.accounts.models import User
 from portal.core.errors import DomainError
 from portal.ui import htmx, teams
+from portal.ui.addresses import with_query
 
 # static/js/session.js sends it.
 _UNATTENDED = "Slipway-Unattended"
+# The filter by team in links of 0.3.0 and before.
+_OLD_FILTER = "of"
 _WITHOUT_TEAM = ("/api/", "/static/")
 # Public files that are cached for a year.
 _WITHOUT_FRAGMENTS = ("/api/", "/static/", "/charts/")
@@ -35,14 +38,25 @@ _WITHOUT_FACTOR = (
 )
 
 
-class CurrentTeamMiddleware:
+class TeamMiddleware:
+    """Find the team that the address of a page names: `/vision/models`, or `/costs?team=vision`."""
+
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path.startswith(_WITHOUT_TEAM):
-            teams.choose(request)
+            if _OLD_FILTER in request.GET:
+                team = request.GET[_OLD_FILTER]
+                return HttpResponseRedirect(with_query(request, of=None, team=team))
+            teams.find(request)
         return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: object, args: object, kwargs: Mapping[str, Any]
+    ) -> None:
+        if "team" in kwargs and not request.path.startswith(_WITHOUT_TEAM):
+            teams.open_page(request, str(kwargs["team"]))
 
 
 class LastSeenMiddleware:

@@ -1,4 +1,4 @@
-"""The current team: chosen with `?team=` and stored in the session."""
+"""The team of a page: named by its address, in the path (`/vision/models`) or as a filter (`?team=vision`)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,45 @@ from typing import cast
 
 from django.http import HttpRequest
 
-from portal.accounts import policy, roles
+from portal.accounts import policy, preferences, roles
 from portal.accounts.models import Team, User
 from portal.accounts.roles import HeldRoles
+from portal.core.errors import NotFound
+from portal.ui import htmx
 
-_SESSION_KEY = "team"
+FILTER = "team"
 
 
 class PageRequest(HttpRequest):
-    """A request with the attributes of CurrentTeamMiddleware."""
+    """A request with the attributes of TeamMiddleware."""
 
-    team: Team | None
+    named_team: Team | None
+    last_team: Team | None
     visible_teams: list[Team]
     held_roles: HeldRoles
 
 
-def current(request: HttpRequest) -> Team | None:
-    """Return the current team. None for users without a team."""
-    team: Team | None = getattr(request, "team", None)
+def get_visible(request: HttpRequest, slug: str) -> Team:
+    """Return a team that the user may see, or raise NotFound."""
+    for team in visible(request):
+        if team.slug == slug:
+            return team
+    raise NotFound(
+        f"There is no team {slug}, or you are not in it. Ask one of its leads to add you."
+    )
+
+
+def get_named(request: HttpRequest) -> Team | None:
+    """Return the team that the address names. None for an address of all teams."""
+    team: Team | None = getattr(request, "named_team", None)
+    return team
+
+
+def get_last_used(request: HttpRequest) -> Team | None:
+    """Return the team that the address names, else the one whose page the user opened last. None for users without
+    a team.
+    """
+    team: Team | None = getattr(request, "last_team", None)
     return team
 
 
@@ -41,22 +62,35 @@ def held_roles(request: HttpRequest, user: User) -> HeldRoles:
     return page.held_roles
 
 
-def choose(request: HttpRequest) -> None:
-    """Set `request.visible_teams` and `request.team`. A team that is not visible is ignored."""
+def find(request: HttpRequest) -> None:
+    """Set the visible teams, the team of the filter, and the last used one."""
     user = request.user
-    teams = list(policy.visible_teams(user)) if isinstance(user, User) else []
-    requested = request.GET.get("team", "")
-    by_slug = {team.slug: team for team in teams}
-    if requested in by_slug and request.session.get(_SESSION_KEY) != requested:
-        request.session[_SESSION_KEY] = requested
-    slug = requested if requested in by_slug else str(request.session.get(_SESSION_KEY, ""))
     page = cast("PageRequest", request)
-    page.visible_teams = teams
-    page.team = by_slug.get(slug) or _home(request, teams)
+    page.visible_teams = list(policy.visible_teams(user)) if isinstance(user, User) else []
+    _name(page, request.GET.get(FILTER, ""))
+    page.last_team = page.named_team or _last_or_first(request, page.visible_teams)
 
 
-def _home(request: HttpRequest, teams: list[Team]) -> Team | None:
-    user, home_id = request.user, None
-    if isinstance(user, User) and len(teams) > 1:
-        home_id = roles.home_team_id(held_roles(request, user))
-    return next((team for team in teams if team.pk == home_id), teams[0] if teams else None)
+def open_page(request: HttpRequest, slug: str) -> None:
+    """Set the team of a page below a team's address. It becomes the user's last team, unless the page only polls."""
+    page = cast("PageRequest", request)
+    _name(page, slug)
+    page.last_team = page.named_team or page.last_team
+    user = request.user
+    if page.named_team and isinstance(user, User) and not htmx.is_htmx_request(request):
+        preferences.set_last_team(user, page.named_team)
+
+
+def _name(page: PageRequest, slug: str) -> None:
+    page.named_team = next((team for team in page.visible_teams if team.slug == slug), None)
+
+
+def _last_or_first(request: HttpRequest, teams: list[Team]) -> Team | None:
+    user = request.user
+    if not isinstance(user, User) or not teams:
+        return None
+    ids = [user.last_team_id]
+    if len(teams) > 1:
+        ids.append(roles.home_team_id(held_roles(request, user)))
+    by_id = {team.pk: team for team in teams}
+    return next((by_id[pk] for pk in ids if pk in by_id), teams[0])

@@ -208,7 +208,7 @@ const start = async (isDuplicateAllowed) => {
 
 const showVerification = (version) => {
   const [team, model] = [version.team, version.model].map(encodeURIComponent);
-  globalThis.htmx.ajax("GET", `/models/${team}/${model}/${version.number}/checks?links`, { target: "#verification", swap: "outerHTML" });
+  globalThis.htmx.ajax("GET", `/${team}/models/${model}/${version.number}/checks?links`, { target: "#verification", swap: "outerHTML" });
 };
 
 /* Two tabs that send the same upload would only get in each other's way. */

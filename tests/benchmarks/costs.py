@@ -139,7 +139,11 @@ def _database_ms() -> float:
 
 def _pages(portal: Portal) -> list[tuple[Client, list[str]]]:
     groups = [f"/costs?group={group}" for group in ("team", "model", "deployment", "revision")]
-    own = ["/costs?group=deployment", "/", f"/deployments/{portal.big_team}/d-0?tab=cost"]
+    own = [
+        "/costs?group=deployment",
+        f"/{portal.big_team}",
+        f"/{portal.big_team}/deployments/d-0?tab=cost",
+    ]
     return [
         (
             client_of(portal.admin),

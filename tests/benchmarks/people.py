@@ -40,11 +40,11 @@ WARM_UP_SECONDS = 15.0
 MOST_P95_MS = 300.0
 _PAUSE_SECONDS = 5.0
 # What a page asks for: its address and the id of the fragment; and how many of a hundred people have it open.
-_DEPLOYMENT = "/deployments/{team}/{deployment}"
+_DEPLOYMENT = "/{team}/deployments/{deployment}"
 _PAGES = (
-    (30, (("/", "home"),)),
+    (30, (("/{team}", "home"),)),
     (30, ((_DEPLOYMENT, "deployment-head"), (_DEPLOYMENT, "figures"))),
-    (20, (("/deployments", "deployment-rows"),)),
+    (20, (("/{team}/deployments", "deployment-rows"),)),
     (10, (("/approvals", "inbox"),)),
     (10, (("/fleet", "fleet-board"),)),
 )

@@ -196,7 +196,12 @@ def _latency(side: Side, call: Call) -> float:
 def _page_latency(side: Side, prepared: Prepared) -> float:
     cookies = {"Cookie": f"sessionid={prepared.session}"}
     pages = itertools.cycle(
-        ["/models", "/models?q=int8", "/models?q=2026-10+map%3E0.5", "/models?sort=-metric:map"]
+        [
+            "/vision/models",
+            "/vision/models?q=int8",
+            "/vision/models?q=2026-10+map%3E0.5",
+            "/vision/models?sort=-metric:map",
+        ]
     )
     return _latency(
         Side("page", side.address, cookies, {}), lambda client, _: client.get(next(pages))

@@ -119,7 +119,7 @@ def test_a_job_over_files_waits_runs_gives_way_and_goes_on(
         lambda: job.detail.startswith(waits) and "nvidia.com/gpu" in job.detail,
         quota.describe,
     )
-    assert job.detail in page(client.get(f"/batch/{namespace}/scores")).text
+    assert job.detail in page(client.get(f"/{namespace}/batch/scores")).text
     rest = APIClient()
     rest.force_authenticate(scene.member)
     assert rest.get(f"/api/v1/batch-jobs/{job.pk}").json()["detail"] == job.detail

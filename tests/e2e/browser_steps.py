@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 
 def upload(page: Page, file: Path, name: str) -> None:
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", file)
     page.locator("[name=model]").fill(name)
     page.locator("[name=metrics]").fill("accuracy = 0.99")

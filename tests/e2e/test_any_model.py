@@ -108,7 +108,7 @@ def safetensors() -> Model:
 
 
 def upload(page: Page, model: Model, path: Path) -> None:
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files(model.choice, path)
     page.locator("[name=model]").fill(model.name)
     page.locator("#send").click()
@@ -116,13 +116,13 @@ def upload(page: Page, model: Model, path: Path) -> None:
 
 
 def release(page: Page, name: str) -> None:
-    page.goto(f"/models/vision/{name}/1")
+    page.goto(f"/vision/models/{name}/1")
     page.get_by_label("Reason this is safe").fill("It sorts rows; we read it.")
     page.get_by_role("button", name="Release").click()
 
 
 def wait_for_version(page: Page, model: Model, state: str = "ready") -> None:
-    page.goto(f"/models/vision/{model.name}/1")
+    page.goto(f"/vision/models/{model.name}/1")
     expect(page.locator("#verification")).to_have_attribute("data-state", state)
     expect(page.locator("main")).to_contain_text(re.compile(model.format))
 

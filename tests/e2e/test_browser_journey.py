@@ -17,11 +17,11 @@ NAME = "filetype-web"
 
 
 def see_nothing_of_it(page: Page) -> None:
-    answer = page.goto(f"/deployments/vision/{NAME}")
+    answer = page.goto(f"/vision/deployments/{NAME}")
 
     assert answer
     assert answer.status == 404
-    page.goto("/deployments")
+    page.goto("/vision/deployments")
     expect(page.get_by_role("link", name=NAME)).to_have_count(0)
 
 
@@ -33,7 +33,7 @@ def test_dropped_file_answers_requests_and_its_price_shows_to_its_team_only(
     browser_steps.request_deployment(page, NAME)
     browser_steps.approve(page_of("lead"), NAME)
 
-    page.goto(f"/deployments/vision/{NAME}")
+    page.goto(f"/vision/deployments/{NAME}")
     expect(page.locator("main .pill", has_text="Ready").first).to_be_visible(timeout=90_000)
     address = page.locator("main").get_by_text(re.compile(rf"^http://.*/vision/{NAME}$")).first
     classifier = Classifier(demo, address.inner_text().strip(), NAME)
@@ -42,7 +42,7 @@ def test_dropped_file_answers_requests_and_its_price_shows_to_its_team_only(
     for _ in range(30):
         classifier.kind_of(b"#!/usr/bin/env python\nimport os\nprint(os.getcwd())\n")
 
-    page.goto("/")
+    page.goto("/vision")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name=NAME, exact=True))
     expect(row.locator("[data-label=Latency]")).to_contain_text("ms")
     expect(row.locator("[data-label='req/s']")).to_contain_text(re.compile(r"\d"))

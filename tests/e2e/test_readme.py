@@ -63,7 +63,7 @@ def test_the_walk_of_the_readme_works_in_both(demos: list[DemoProcess], browser:
     for demo, name in zip(demos, names, strict=True):
         browser_steps.approve(browsers.sign_in(browser, demo, "lead", complaints), name)
     for member, name in zip(people, names, strict=True):
-        member.goto(f"/deployments/vision/{name}")
+        member.goto(f"/vision/deployments/{name}")
         ready = member.locator("main .pill", has_text="Ready").first
         expect(ready).to_be_visible(timeout=120_000)
     # 4. Call it.

@@ -139,7 +139,7 @@ def _answered(
 
 def _show(request: HttpRequest, user: User, refusal: DomainError | None = None) -> HttpResponse:
     visible = teams.visible(request)
-    chosen = request.GET.get("of", "")
+    chosen = request.GET.get(teams.FILTER, "")
     slug = chosen if chosen in {team.slug for team in visible} else ""
     shown = request.GET.get("show", "")
     shown = shown if shown in _SECTIONS else ""

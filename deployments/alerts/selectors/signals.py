@@ -205,7 +205,7 @@ def _costs(live: Sequence[Deployment], at: datetime) -> Iterator[Signal]:
             team=team,
             deployment=None,
             subject=f"Unusual cost of team {team.slug}",
-            path=f"{reverse('costs')}?of={team.slug}&group=deployment&range=7d",
+            path=f"{reverse('costs')}?team={team.slug}&group=deployment&range=7d",
             finding=cost_anomaly.decide(days.get((team.slug, ""))),
         )
 

@@ -41,7 +41,7 @@ class AlertFilterForm(FilterForm):
         choices=[("", "Any kind"), *((code, k.label) for code, k in catalogue.KINDS.items())],
         widget=plain_select("Kind"),
     )
-    of = forms.SlugField(required=False, max_length=40, widget=forms.HiddenInput)
+    team = forms.SlugField(required=False, max_length=40, widget=forms.HiddenInput)
 
 
 class SilenceForm(forms.Form):
@@ -65,7 +65,7 @@ def inbox(request: HttpRequest, user: User) -> HttpResponse:
     chosen = form.cleaned_data.get("state") or AlertState.OPEN.value
     rows = alerts.list_visible_to(
         user,
-        team_slug=form.cleaned_data.get("of", ""),
+        team_slug=form.cleaned_data.get("team", ""),
         state="" if chosen == "all" else chosen,
         kind=form.cleaned_data.get("kind", ""),
     )

@@ -46,15 +46,15 @@ _DONE: Final = {
 
 @require_GET
 @people_only
-def list_page(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    rows = jobs.list_visible_to(user, team_slug=team.slug if team else "")
+def list_page(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    rows = jobs.list_visible_to(user, team_slug=team)
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     context = {
-        "team": team,
+        "team": owner,
         "page": page,
         "has_open": any(job.state not in FINAL for job in page),
-        "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, owner),
     }
     return respond(request, "batch/list.html", context, parts={"batch-jobs": "batch/_rows.html"})
 
@@ -62,31 +62,29 @@ def list_page(request: HttpRequest, user: User) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @people_only
 @keeps_input
-def new_job(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    if team is None:
-        raise NotFound("You're not in a team yet. Ask a lead or a platform admin to add you.")
-    policy.require(user, Action.REQUEST_CHANGE, team)
+def new_job(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    policy.require(user, Action.REQUEST_CHANGE, owner)
     known = clusters.list_clusters()
     form = BatchForm(
         request.POST or None,
         clusters={row.name: capacity.list_single_gpus(cluster_id=row.id) for row in known},
         queues={
-            row.name: row.capabilities.kueue.names_in(team.slug)
+            row.name: row.capabilities.kueue.names_in(team)
             for row in known
             if row.capabilities.kueue is not None
         },
-        area=places.team_area(settings.SLIPWAY_S3_BUCKET, team.slug),
-        versions=_versions(user, team),
+        area=places.team_area(settings.SLIPWAY_S3_BUCKET, team),
+        versions=_versions(user, owner),
         most_versions=_VERSIONS,
     )
     is_request = request.method == "POST" and target_of(request) != _ESTIMATE
     if is_request:
-        job = form.run(lambda: _request(user, team, form))
+        job = form.run(lambda: _request(user, owner, form))
         if job is not None:
             messages.success(request, "Request sent. Its input is being read.")
-            return redirect("batch-job", team=team.slug, name=job.name)
-    context = {"team": team, "form": form, **_estimate(user, team, form)}
+            return redirect("batch-job", team=team, name=job.name)
+    context = {"team": owner, "form": form, **_estimate(user, owner, form)}
     status = form.status if is_request else 200
     parts = {_ESTIMATE: "batch/_estimate.html"}
     return respond(request, "batch/new.html", context, parts=parts, status=status)

@@ -48,7 +48,6 @@ from fleet.gpus.domain import neuron
 from portal.accounts import policy
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
-from portal.core.errors import NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import is_partial, respond, target_of
@@ -67,17 +66,15 @@ class PlannedStepItem:
 @require_http_methods(["GET", "POST"])
 @people_only
 @keeps_input
-def new_deployment(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    if team is None:
-        raise NotFound("You are not in a team yet. Ask a team lead to add you.")
-    policy.require(user, Action.REQUEST_CHANGE, team)
+def new_deployment(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    policy.require(user, Action.REQUEST_CHANGE, owner)
     if request.method == "GET":
-        return _suggestions(request, user, team) or _first_page(request, user, team)
+        return _suggestions(request, user, owner) or _first_page(request, user, owner)
     if request.POST.get("as") == "yaml":
-        return _from_yaml(request, user, team)
+        return _from_yaml(request, user, owner)
     is_choosing = request.POST.get("at", "model") == "model"
-    draft = build(user, team, _posted(request), is_choosing_version=is_choosing)
+    draft = build(user, owner, _posted(request), is_choosing_version=is_choosing)
     return _from_form(request, draft)
 
 

@@ -19,7 +19,7 @@ from deployments.states import ImportState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core.errors import DomainError
+from portal.core.errors import DomainError, NotFound
 from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond
@@ -31,37 +31,37 @@ _MOST_LISTED: Final = 10
 @require_http_methods(["GET", "POST"])
 @people_only
 @keeps_input
-def new_import(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
+def new_import(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
     initial = {
-        "team": team.slug if team else "",
+        "team": team,
         "model": request.GET.get("model", ""),
         "address": request.GET.get("address", ""),
         "server": request.GET.get("server", ""),
     }
     servers = mlflow_models.list_servers(actor=user)
-    form = ImportForm(request.POST or None, initial=initial, teams=allowed, servers=servers)
+    form = ImportForm(request.POST or None, initial=initial, servers=servers)
     if request.method == "POST":
-        job = form.run(lambda: _start(user, form))
+        job = form.run(lambda: _start(user, team, form))
         if job is not None:
-            return redirect("import", job.pk)
+            return redirect("import", team, job.pk)
     mine = selector.list_imports(actor=user).filter(created_by=user)
     context = {
         "form": form,
-        "allowed": allowed,
+        "team": owner,
+        "is_allowed": policy.is_allowed(user, Action.UPLOAD, owner),
         "recent": mine[:_MOST_LISTED],
         "servers": servers,
-        "available": sources.describe_available(team.slug if team else ""),
+        "available": sources.describe_available(team),
     }
     return respond(request, "imports/new.html", context, status=form.status)
 
 
 @require_GET
 @people_only
-def import_page(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
+def import_page(request: HttpRequest, user: User, team: str, import_id: int) -> HttpResponse:
     """Show an import. The page is polled for its progress until it has ended."""
-    job = selector.get_import(actor=user, import_id=import_id)
+    job = _get(user, team, import_id)
     is_final = job.state != ImportState.RUNNING
     return respond(
         request, "imports/import.html", _context(user, job), parts=_PARTS, is_final=is_final
@@ -70,36 +70,43 @@ def import_page(request: HttpRequest, user: User, import_id: int) -> HttpRespons
 
 @require_POST
 @people_only
-def cancel(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
-    return _decide(request, user, import_id, imports.cancel)
+def cancel(request: HttpRequest, user: User, team: str, import_id: int) -> HttpResponse:
+    return _decide(request, user, _get(user, team, import_id), imports.cancel)
 
 
 @require_POST
 @people_only
-def resume(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
-    return _decide(request, user, import_id, imports.resume)
+def resume(request: HttpRequest, user: User, team: str, import_id: int) -> HttpResponse:
+    return _decide(request, user, _get(user, team, import_id), imports.resume)
 
 
-def _start(user: User, form: ImportForm) -> Import:
+def _start(user: User, team: str, form: ImportForm) -> Import:
     return imports.start(
         actor=user,
-        team_slug=form.cleaned_data["team"],
+        team_slug=team,
         model_name=form.cleaned_data["model"],
         draft=ImportDraft(**form.arguments()),
     )
 
 
-def _decide(request: HttpRequest, user: User, import_id: int, run: Any) -> HttpResponse:
+def _get(user: User, team: str, import_id: int) -> Import:
+    """Return an import of the team that the user may see, or raise NotFound."""
     job = selector.get_import(actor=user, import_id=import_id)
+    if job.version.team.slug != team:
+        raise NotFound(f"Team {team} has no import {import_id}.")
+    return job
+
+
+def _decide(request: HttpRequest, user: User, job: Import, run: Any) -> HttpResponse:
     policy.require(user, Action.UPLOAD, job.version)
     try:
-        run(actor=user, import_id=import_id)
+        run(actor=user, import_id=job.pk)
     except DomainError as error:
         messages.error(request, error.message)
         return respond(
             request, "imports/import.html", _context(user, job), status=int(error.status)
         )
-    return redirect("import", import_id)
+    return redirect("import", job.version.team.slug, job.pk)
 
 
 def _context(user: User, job: Import) -> dict[str, Any]:

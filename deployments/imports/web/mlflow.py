@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from deployments.imports.selectors import mlflow_models
 from portal.accounts.models import User
 from portal.core.errors import DomainError, NotFound
+from portal.ui import teams
 from portal.ui.access import people_only
 from portal.ui.htmx import respond
 
@@ -19,15 +20,17 @@ _LONGEST_NAME: Final = 63
 
 @require_GET
 @people_only
-def choose(request: HttpRequest, user: User, server: str) -> HttpResponse:
+def choose(request: HttpRequest, user: User, team: str, server: str) -> HttpResponse:
     """Show the models of a server to choose from. While it does not answer, the page says why and keeps what
     was entered.
     """
+    owner = teams.get_visible(request, team)
     servers = mlflow_models.list_servers(actor=user)
     if server not in servers:
         raise NotFound(f"There is no MLflow server {server[:40]} that you may import from.")
     model, page = request.GET.get("model", ""), request.GET.get("page", "")
     context: dict[str, Any] = {
+        "team": owner,
         "server": server,
         "address": servers[server],
         "servers": servers,

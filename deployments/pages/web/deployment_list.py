@@ -1,4 +1,4 @@
-"""The deployments of a team, or of all teams for those who see all."""
+"""The deployments of a team."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class DeploymentFilterForm(FilterForm):
 
 @require_GET
 @people_only
-def deployments(request: HttpRequest, user: User) -> HttpResponse:
+def deployments(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
     form = DeploymentFilterForm(request)
-    team = teams.current(request)
     rows = deployment_list.list_deployments(
-        actor=user, team_slug=team.slug if team else None, order=form.order, **form.filters
+        actor=user, team_slug=team, order=form.order, **form.filters
     )
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
     titles = {"name": "Name", "state": "Status", "changed": "Changed"}
     context: dict[str, Any] = {
-        "team": team,
+        "team": owner,
         "form": form,
         "page": page,
         "rows": deployment_rows.build_rows(list(page)),
-        "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, owner),
         "columns": sortable_columns(request, form.order, titles),
     }
     parts = {"deployment-rows": "pages/_list_rows.html"}

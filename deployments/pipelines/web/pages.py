@@ -58,15 +58,15 @@ class PipelineRow:
 
 @require_GET
 @people_only
-def pipeline_list(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    pipelines = selectors.list_visible_to(user, team_slug=team.slug if team else None)
+def pipeline_list(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    pipelines = selectors.list_visible_to(user, team_slug=team)
     submitted = changes.list_visible_to(user, state=ChangeState.SUBMITTED, about=Pipeline)
     waiting = set(submitted.values_list("pipeline_id", flat=True))
     context = {
-        "team": team,
+        "team": owner,
         "rows": [_row(pipeline, is_waiting=pipeline.pk in waiting) for pipeline in pipelines],
-        "can_request": team is not None and policy.is_allowed(user, Action.REQUEST_CHANGE, team),
+        "can_request": policy.is_allowed(user, Action.REQUEST_CHANGE, owner),
     }
     return respond(
         request, "pipelines/list.html", context, parts={"pipeline-rows": "pipelines/_rows.html"}

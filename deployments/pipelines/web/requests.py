@@ -51,12 +51,10 @@ class Where:
 
 @require_http_methods(["GET", "POST"])
 @people_only
-def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    if team is None:
-        return redirect("pipelines")
-    policy.require(user, Action.REQUEST_CHANGE, team)
-    places = _places(team)
+def new_pipeline(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    policy.require(user, Action.REQUEST_CHANGE, owner)
+    places = _places(owner)
     where = next((place for place in places if place.key == request.GET.get("where")), None)
     where = where or next((place for place in places if not place.why_not), None)
     kind = _kind(request, NodeKind.ENSEMBLE)
@@ -66,13 +64,13 @@ def new_pipeline(request: HttpRequest, user: User) -> HttpResponse:
         deployments=where.deployments if where else (),
         is_new=True,
     )
-    context = _context(team, form, kind) | {"places": places, "where": where}
+    context = _context(owner, form, kind) | {"places": places, "where": where}
     if where is None or request.method == "GET":
         return render(request, "pipelines/form.html", context)
 
     def draft() -> PipelineDraft:
         return PipelineDraft(
-            team=team.slug,
+            team=team,
             cluster_id=where.cluster_id,
             environment=where.environment,
             name=form.cleaned_data["name"],

@@ -172,7 +172,7 @@ class DeclareForm(ServiceForm):
 class UploadForm(DeclareForm, MetadataForm):
     """The form of an upload, sent by static/js/upload.js through the API."""
 
-    team = forms.ChoiceField(label="Team")
+    team = forms.CharField(required=False, widget=forms.HiddenInput)
     model = forms.CharField(
         max_length=40,
         label="Model",
@@ -180,12 +180,6 @@ class UploadForm(DeclareForm, MetadataForm):
     )
 
     field_order = ("team", "model")
-
-    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["team"] = forms.ChoiceField(
-            label="Team", choices=[(slug, slug) for slug in teams]
-        )
 
 
 class ReferenceForm(MetadataForm):
@@ -196,7 +190,6 @@ class ReferenceForm(MetadataForm):
         **{f"metadata.{key}": key for key in REFERENCE_KEYS},
     }
 
-    team = forms.ChoiceField(label="Team")
     model = forms.CharField(
         max_length=40,
         label="Model",
@@ -227,12 +220,6 @@ class ReferenceForm(MetadataForm):
         label="Context length",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "tokens"}),
     )
-
-    def __init__(self, *args: Any, teams: list[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["team"] = forms.ChoiceField(
-            label="Team", choices=[(slug, slug) for slug in teams]
-        )
 
     def metadata(self) -> dict[str, Any]:
         own = {key: self.cleaned_data[key] for key in REFERENCE_KEYS if self.cleaned_data[key]}

@@ -75,16 +75,17 @@ class ModelFilterForm(FilterForm):
 
 @require_GET
 @people_only
-def models(request: HttpRequest, user: User) -> HttpResponse:
+def models(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
     form = ModelFilterForm(request)
-    filters = _filters(request, form)
+    filters = _filters(form, team)
     metric = form.metric_sort.rpartition(":")[2]
     counts = version_search.count(actor=user, filters=filters, metric=metric)
     show, table = _table(request, user, form, filters, counts.total)
-    team = teams.current(request) if filters.team else None
     chosen = {name: form.text(name) for name in _CHOSEN}
     context: dict[str, Any] = {
-        "team": team,
+        "team": owner if filters.team else None,
+        "owner": owner,
         "form": form,
         "show": show,
         "tables": [
@@ -94,7 +95,7 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
         "choices": version_results.choices_of(
             request, counts.facets, {**chosen, "team": filters.team, "metric": form.metric_sort}
         ),
-        "can_upload": team is not None and policy.is_allowed(user, Action.UPLOAD, team),
+        "can_upload": policy.is_allowed(user, Action.UPLOAD, owner),
         **table,
     }
     return respond(
@@ -102,15 +103,14 @@ def models(request: HttpRequest, user: User) -> HttpResponse:
     )
 
 
-def _filters(request: HttpRequest, form: ModelFilterForm) -> VersionFilter:
-    """Read the filters. They are limited to the current team, unless all are chosen or the search names one."""
+def _filters(form: ModelFilterForm, team: str) -> VersionFilter:
+    """Read the filters. They are limited to the team, unless all are chosen or the search names one."""
     query = search_query.parse(form.text("q"))
     is_everywhere = form.text("teams") == "all" or any(r.team for r in query.references)
-    team = None if is_everywhere else teams.current(request)
     return VersionFilter(
         query=query,
         labels=(form.text("label"),) if form.text("label") else (),
-        team=team.slug if team else "",
+        team="" if is_everywhere else team,
         state=form.text("state"),
         format=form.text("format"),
         task=form.text("task"),

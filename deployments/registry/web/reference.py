@@ -22,24 +22,27 @@ from portal.ui.htmx import respond
 @require_http_methods(["GET", "POST"])
 @people_only
 @keeps_input
-def register(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
-    initial = {"team": team.slug if team else "", "model": request.GET.get("model", "")}
-    form = ReferenceForm(request.POST or None, initial=initial, teams=allowed)
+def register(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    initial = {"team": team, "model": request.GET.get("model", "")}
+    form = ReferenceForm(request.POST or None, initial=initial)
     if request.method == "POST":
-        version = form.run(lambda: _register(user, form))
+        version = form.run(lambda: _register(user, team, form))
         if version is not None:
             messages.success(request, f"{version.label} registered.")
             return redirect("version", version.team.slug, version.model.name, version.number)
-    context = {"form": form, "allowed": allowed}
+    context = {
+        "team": owner,
+        "form": form,
+        "is_allowed": policy.is_allowed(user, Action.UPLOAD, owner),
+    }
     return respond(request, "registry/reference.html", context, status=form.status)
 
 
-def _register(user: User, form: ReferenceForm) -> ModelVersion:
+def _register(user: User, team: str, form: ReferenceForm) -> ModelVersion:
     return references.register(
         actor=user,
-        team_slug=form.cleaned_data["team"],
+        team_slug=team,
         model_name=form.cleaned_data["model"],
         draft=ReferenceDraft(
             form.cleaned_data["source_uri"],

@@ -29,14 +29,14 @@ _MOST_UNFINISHED = 10
 
 @require_GET
 @people_only
-def upload(request: HttpRequest, user: User) -> HttpResponse:
-    team = teams.current(request)
-    allowed = [t.slug for t in teams.visible(request) if policy.is_allowed(user, Action.UPLOAD, t)]
-    initial = {"team": team.slug if team else "", "model": request.GET.get("model", "")}
+def upload(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    owner = teams.get_visible(request, team)
+    initial = {"team": team, "model": request.GET.get("model", "")}
     mine = versions.list_versions(actor=user).filter(created_by=user)
     context = {
-        "form": UploadForm(initial=initial, teams=allowed),
-        "allowed": allowed,
+        "team": owner,
+        "form": UploadForm(initial=initial),
+        "is_allowed": policy.is_allowed(user, Action.UPLOAD, owner),
         "formats": catalogue.servable_names(),
         "most_bytes": settings.SLIPWAY_MAX_UPLOAD_BYTES,
         "most_version_bytes": settings.SLIPWAY_MAX_VERSION_BYTES,
@@ -65,4 +65,4 @@ def discard(request: HttpRequest, user: User, team: str, name: str, number: int)
     version = versions.get_version_by_number(actor=user, team_slug=team, name=name, number=number)
     upload_endings.discard(actor=user, version_id=version.pk)
     messages.success(request, f"{version.label}: upload of {version.filename} discarded.")
-    return HttpResponseRedirect(reverse("upload"))
+    return HttpResponseRedirect(reverse("upload", args=[team]))

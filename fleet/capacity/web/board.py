@@ -278,4 +278,4 @@ def _url(holder: GpuHolder) -> str:
 
 def deployment_url(team_slug: str, deployment: str) -> str:
     """Return the URL of the deployment's page, which another app serves. Empty without a deployment."""
-    return f"/deployments/{team_slug}/{deployment}" if team_slug and deployment else ""
+    return f"/{team_slug}/deployments/{deployment}" if team_slug and deployment else ""

@@ -183,7 +183,7 @@ def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
     """Return the URL of the ledger rows behind a number."""
     names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
     if query.team_slug:
-        names["of"] = query.team_slug
+        names["team"] = query.team_slug
     if row is not None:
         names |= _names_of(row.key)
     return f"/costs/ledger?{urlencode({k: v for k, v in names.items() if v})}"
@@ -200,13 +200,13 @@ def name_url(query: CostQuery, key: GroupKey) -> str:
     if key.deployment:
         # Batch jobs stand in the ledger as batch/NAME, pipelines and deployments by their name alone.
         kind, _, name = key.deployment.rpartition("/")
-        return f"/{kind or 'deployments'}/{key.team_slug}/{quote(name)}"
+        return f"/{key.team_slug}/{kind or 'deployments'}/{quote(name)}"
     if key.model:
         name = key.model.removeprefix(f"{key.team_slug}/")
         # Several models of one process stand together: "a + b".
         is_one = "/" not in name and " + " not in name
-        return f"/models/{key.team_slug}/{quote(name)}" if is_one else ""
-    names = {"of": key.team_slug, "group": GroupBy.DEPLOYMENT}
+        return f"/{key.team_slug}/models/{quote(name)}" if is_one else ""
+    names = {"team": key.team_slug, "group": GroupBy.DEPLOYMENT}
     if query.range_name:
         names["range"] = query.range_name
     else:

@@ -104,7 +104,7 @@ def read(params: Mapping[str, str], *, now: datetime, team_slugs: Sequence[str])
     custom = _custom_dates(data.get("start"), data.get("end"))
     name = "" if custom else data.get("range") or "month"
     start, end = custom or _named(name, now)
-    team = params.get("of", "")
+    team = params.get("team", "")
     return CostQuery(
         range_name=name,
         start=start,

@@ -12,13 +12,15 @@ from django import template
 from django.core.paginator import Page, Paginator
 from django.forms import BoundField
 from django.template import Context
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.accounts.models import Team
 from portal.core import clock
-from portal.ui import formats, icons, tones
+from portal.ui import formats, icons, teams, tones
 from portal.ui.charts import Chart
+from portal.ui.context import TeamLink
 from portal.ui.templatetags.amounts import UNKNOWN
 from portal.ui.vega import bundle
 
@@ -134,23 +136,32 @@ def _runs(points: Sequence[str | None]) -> list[str]:
 
 
 @register.simple_tag
-def team_links(teams: Sequence[Team], current: Team, path: str) -> SafeString:
-    """Render a link to `path` for each team, on one line and without a template: a platform admin has hundreds, on
+def team_links(links: Sequence[TeamLink]) -> SafeString:
+    """Render the links of the team switcher on one line and without a template: a platform admin has hundreds, on
     every page.
     """
     rows = [
-        (path, team.slug, _CURRENT if team.pk == current.pk else "", team.name, team.slug)
-        for team in teams
+        (link.address, _CURRENT if link.is_current else "", link.name, link.slug) for link in links
     ]
-    return format_html_join(
-        "", '<a href="{}?team={}"{}>{} <span class="dim push">{}</span></a>', rows
-    )
+    return format_html_join("", '<a href="{}"{}>{} <span class="dim push">{}</span></a>', rows)
+
+
+@register.simple_tag(takes_context=True)
+def team_url(context: Context, name: str, *args: object) -> str:
+    """Return the address of a page of the team in the context, else of the team that the page is about or, on a page
+    of all teams, of the one whose page was opened last; without any, the home page. `name` is of a URL whose path
+    begins with a team.
+    """
+    request, team = context.get("request"), context.get("team")
+    if not isinstance(team, Team):
+        team = teams.get_last_used(request) if request else None
+    return reverse(name, args=[team.slug, *args]) if team else reverse("home")
 
 
 @register.simple_tag
-def team_options(teams: Sequence[Team], chosen: str) -> SafeString:
+def team_options(choices: Sequence[Team], chosen: str) -> SafeString:
     """Render the options of a select of teams, without a template as in `team_links`; `chosen` is a slug or empty."""
-    rows = [(team.slug, _SELECTED if team.slug == chosen else "", team.name) for team in teams]
+    rows = [(team.slug, _SELECTED if team.slug == chosen else "", team.name) for team in choices]
     return format_html_join("", '<option value="{}"{}>{}</option>', rows)
 
 

@@ -25,7 +25,7 @@ from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 _NAME = "url-keys"
 
 
@@ -58,11 +58,11 @@ def test_the_forms_offer_it_and_the_review_names_it(world: World) -> None:
         "share": "g5.xlarge|nvidia.com/gpu|1",
     }
 
-    first = page(client.post("/deployments/new", {**typed, "at": "serving"}))
+    first = page(client.post("/vision/deployments/new", {**typed, "at": "serving"}))
     review = page(
-        client.post("/deployments/new", {**typed, "at": "review", "network_access": _NAME})
+        client.post("/vision/deployments/new", {**typed, "at": "review", "network_access": _NAME})
     )
-    form = client.get("/deployments/vision/detector/canary").context["form"]
+    form = client.get("/vision/deployments/detector/canary").context["form"]
 
     assert "Callers with a key in the URL" in first.text
     assert "Callers with a key in the URL" in review.text
@@ -94,7 +94,7 @@ def test_preflight_says_what_it_needs(world: World) -> None:
 
     refused = requested(world, network={"access": _NAME})
     world.serving()
-    form = browser(world.member).get("/deployments/vision/detector/canary").context["form"]
+    form = browser(world.member).get("/vision/deployments/detector/canary").context["form"]
 
     assert refused.status_code == 422
     assert "Set network.access open, or ask a platform admin for a gateway that reads URLs." in str(
@@ -130,7 +130,7 @@ def test_the_tab_says_what_it_is_and_what_each_caller_sent(world: World) -> None
         world.clock.move(10)
         usage.count(cluster_id=world.cluster_id)
     shown = page(browser(world.member).get(_TAB))
-    trial = page(browser(world.member).get("/deployments/vision/detector/try"))
+    trial = page(browser(world.member).get("/vision/deployments/detector/try"))
 
     assert "Only callers with a key in the URL get answers." in shown.text
     [sent] = [list(row.values()) for row in shown.rows if "Cost" in row and "billing" in str(row)]

@@ -85,7 +85,7 @@ def test_its_made_up_hours_are_of_the_models_and_revisions_that_run(
             for rows in (made_up, measured)
         ]
         assert values[0] == values[1] != set(), label
-    by_revision = page(signed_in(demo.world.admin).get("/costs?group=revision&of=samples"))
+    by_revision = page(signed_in(demo.world.admin).get("/costs?group=revision&team=samples"))
     names = sorted(row[""] for row in by_revision.rows if "GPU-hours" in row)
     assert names == [f"samples/{name} r1" for name in sorted(PLACES)]
 

@@ -30,7 +30,7 @@ def test_a_burning_target(world: World) -> None:
     assert (row.kind, row.subject, row.path) == (
         "slo_burn",
         "Availability of vision/detector",
-        "/deployments/vision/detector/targets",
+        "/vision/deployments/detector/targets",
     )
     # Without metrics it is not known whether it goes on.
     world.clock.move(1800)
@@ -150,8 +150,8 @@ def test_a_day_that_cost_more_than_is_usual(world: World) -> None:
     of_deployment, of_team = Alert.objects.order_by("id")
     day = midnight - timedelta(days=1)
     assert of_deployment.message == f"{day:%-d %B} cost $340.00; $100.00 was expected."
-    assert of_deployment.path == "/deployments/vision/detector/cost"
-    assert of_team.path == "/costs?of=vision&group=deployment&range=7d"
+    assert of_deployment.path == "/vision/deployments/detector/cost"
+    assert of_team.path == "/costs?team=vision&group=deployment&range=7d"
     # The next day is as usual.
     spend(deployment, midnight + timedelta(hours=3), "100")
     world.clock.move(86_400)

@@ -28,7 +28,7 @@ def make(world: World, number: int = 0, team: Team | None = None, **more: Any) -
             "key": f"deployment {number}",
             "subject": f"Queue of vision/detector{number}",
             "message": "Requests wait.",
-            "path": "/deployments/vision/detector",
+            "path": "/vision/deployments/detector",
             "opened_at": world.clock.at,
             **more,
         }
@@ -43,7 +43,7 @@ def test_the_bell_counts_open_alerts_of_ones_teams(world: World, signed_in: Sign
     make(world, 5, team=Team.objects.get(slug="nlp"))
 
     def bell(user: User) -> str:
-        content = signed_in(user).get("/models").content.decode()
+        content = signed_in(user).get("/vision/models").content.decode()
         return content.split('aria-label="Alerts: ')[1].split('"')[0]
 
     assert bell(world.viewer) == "2 open"
@@ -67,8 +67,8 @@ def test_filters_of_the_inbox(world: World, signed_in: SignIn) -> None:
     assert shown("?state=ended") == ["Queue of vision/detector2"]
     assert len(shown("?state=all")) == 3
     assert shown("?state=all&kind=idle_gpus") == ["Queue of vision/detector3"]
-    assert shown("?of=nlp") == []
-    assert "No alert has this status" in page(client.get("/alerts?of=nlp")).text
+    assert shown("?team=nlp") == []
+    assert "No alert has this status" in page(client.get("/alerts?team=nlp")).text
 
 
 def test_a_lead_silences_and_ends_the_silence(world: World, signed_in: SignIn) -> None:
@@ -133,7 +133,7 @@ def test_rest_lists_by_cursor_and_silences(world: World) -> None:
         "subject": "Queue of vision/detector2",
         "message": "Requests wait.",
         "advice": queue_depth.KIND.advice,
-        "path": "/deployments/vision/detector",
+        "path": "/vision/deployments/detector",
         "deployment_id": None,
         "opened_at": first["results"][0]["opened_at"],
         "ended_at": None,

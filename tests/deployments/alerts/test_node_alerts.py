@@ -54,7 +54,7 @@ def test_a_reclaim_that_takes_replicas_notifies_once_and_ends_when_they_have_mov
     row = Alert.objects.get()
     assert (row.kind, row.subject) == ("node_reclaim", "Node reclaimed: vision/detector")
     assert row.message == "1 of 2 replicas run on node-0 (Spot interruption)."
-    assert row.path == "/deployments/vision/detector"
+    assert row.path == "/vision/deployments/detector"
     assert [event for event, _ in told()] == ["alert.opened"]
 
     Pod.objects.filter(node__name="node-0").update(ended_at=world.clock.at)

@@ -21,7 +21,7 @@ from tests.page import page
 __all__ = ["cluster_calls", "moving_clock", "with_digests", "world"]
 
 
-_PAGE = "/models/vision/detector/1"
+_PAGE = "/vision/models/detector/1"
 
 
 def test_the_page_adds_shows_and_removes_it(world: World) -> None:

@@ -174,7 +174,7 @@ def test_the_page_adds_a_root_and_an_identity_and_says_what_a_removal_takes(worl
 
     shown = page(client.get("/admin/signing"))
     contents = page(client.get(f"/admin/signing/roots/{root.pk}"))
-    version = page(client.get("/models/vision/detector/1"))
+    version = page(client.get("/vision/models/detector/1"))
     before = page(client.get(f"/admin/signing/signers/{signer.pk}/remove"))
     with_root = page(client.get(f"/admin/signing/roots/{root.pk}/remove"))
     removed = page(client.post(f"/admin/signing/roots/{root.pk}/remove", follow=True))

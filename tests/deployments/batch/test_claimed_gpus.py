@@ -154,7 +154,7 @@ def test_the_form_offers_them_beside_those_of_the_plugin(bench: Bench) -> None:
     client = Client()
     client.force_login(bench.world.member)
 
-    html = client.get("/batch/new").content.decode()
+    html = client.get("/vision/batch/new").content.decode()
     typed = {
         "gpus": "eks-test p4de.24xlarge nvidia.com/gpu claimed",
         "capacity": "on-demand",
@@ -167,7 +167,7 @@ def test_the_form_offers_them_beside_those_of_the_plugin(bench: Bench) -> None:
         "claim_memory_gib": "100",
     }
     headers = {"HX-Request": "true", "HX-Target": "batch-estimate"}
-    card = page(client.post("/batch/new", typed, headers=headers))
+    card = page(client.post("/vision/batch/new", typed, headers=headers))
 
     assert "eks-test: g5.xlarge, nvidia.com/gpu<" in html
     assert "eks-test: p4de.24xlarge, nvidia.com/gpu by ResourceClaim" in html

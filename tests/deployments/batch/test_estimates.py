@@ -45,7 +45,7 @@ def typed(bench: Bench, **changed: str) -> Any:
     client = Client()
     client.force_login(bench.world.member)
     headers = {"HX-Request": "true", "HX-Target": "batch-estimate"}
-    return client.post("/batch/new", {**FORM, **changed}, headers=headers)
+    return client.post("/vision/batch/new", {**FORM, **changed}, headers=headers)
 
 
 def test_the_form_shows_the_cost_while_it_is_filled_in(bench: Bench, spot: None) -> None:
@@ -83,7 +83,7 @@ def test_the_form_says_what_stands_in_its_way(bench: Bench) -> None:
 def test_the_page_has_the_estimate_of_its_defaults(bench: Bench, spot: None) -> None:
     client = Client()
     client.force_login(bench.world.member)
-    assert page(client.get("/batch/new")).term("While it runs").startswith("$0.40/h")
+    assert page(client.get("/vision/batch/new")).term("While it runs").startswith("$0.40/h")
 
 
 def test_rest_has_a_dry_run(bench: Bench, spot: None) -> None:

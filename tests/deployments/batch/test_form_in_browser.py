@@ -31,7 +31,7 @@ def form(bench: Bench, live_server: Any, s3_server: str, settings: Any) -> Itera
         context = signed_in_context(browser, live_server.url, bench.world.member)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        page.goto("/batch/new")
+        page.goto("/vision/batch/new")
         yield page
         context.close()
         # Beside Playwright's event loop Django keeps a connection of its own.
@@ -57,7 +57,7 @@ def test_a_file_is_uploaded_and_requested_while_the_cost_is_shown(
     # Three parts, and none of them to the portal.
     puts = [url for method, url in sent if method == "PUT"]
     assert len(puts) == 3
-    assert not any("/batch" in url and url.startswith(form.url[:21]) for url in puts)
+    assert not any("/vision/batch" in url and url.startswith(form.url[:21]) for url in puts)
 
     card = form.locator("#batch-estimate")
     expect(card).to_contain_text("not known")
@@ -73,7 +73,7 @@ def test_a_file_is_uploaded_and_requested_while_the_cost_is_shown(
     assert form.input_value("[name=output]") == ""
     form.fill("[name=output]", f"s3://{bench.bucket}/{OUT}scores/")
     form.get_by_role("button", name="Request batch job").click()
-    form.wait_for_url("**/batch/vision/scores")
+    form.wait_for_url("**/vision/batch/scores")
     job = bench.tick(BatchJob.objects.get())
     assert (job.state, job.total_rows) == ("running", 20 * 2**20 // len(line))
 
@@ -106,7 +106,7 @@ def test_a_job_is_not_requested_while_its_rows_are_sent(
     form.press("[name=name]", "Enter")
 
     assert not BatchJob.objects.exists()
-    assert form.url.endswith("/batch/new")
+    assert form.url.endswith("/vision/batch/new")
     held[0].continue_()
     expect(button).to_be_enabled()
     assert form.input_value("[name=input]").endswith("/rows.jsonl")

@@ -59,7 +59,7 @@ def test_it_is_in_the_inbox_of_those_who_may_decide_and_counted_there(
     assert TITLE not in before
     assert TITLE in after
     assert TITLE not in page(signed_in(people.stranger).get("/approvals")).text
-    home = page(signed_in(people.lead).get("/")).text
+    home = page(signed_in(people.lead).get("/vision")).text
     assert "Approve?" in home
     assert f"{TITLE}" in home
 
@@ -77,13 +77,13 @@ def test_a_decided_one_is_under_recently_decided_and_its_team_is_notified(
     bench: Bench, job: BatchJob
 ) -> None:
     client = signed_in(bench.world.lead)
-    shown = client.get("/batch/vision/scores")
+    shown = client.get("/vision/batch/scores")
     assert "Approve" in page(shown).buttons
     assert (
         "2 workers start on on-demand g5.xlarge nodes and score all rows, for at most 6 h."
         in page(shown).text
     )
-    client.post("/batch/vision/scores", {"decision": "approve", "comment": "go"})
+    client.post("/vision/batch/scores", {"decision": "approve", "comment": "go"})
 
     text = page(client.get("/approvals")).text
     assert TITLE in text.split("Recently decided")[1]
@@ -94,7 +94,7 @@ def test_a_decided_one_is_under_recently_decided_and_its_team_is_notified(
 
 
 def test_a_member_reads_why_they_cannot_decide(bench: Bench, job: BatchJob) -> None:
-    shown = signed_in(bench.world.member).get("/batch/vision/scores")
+    shown = signed_in(bench.world.member).get("/vision/batch/scores")
 
     assert b"data-decision" not in shown.content
     assert (
@@ -118,7 +118,7 @@ def test_who_held_a_token_of_the_requesting_account_does_not_decide(
 def test_the_platforms_step_up_counts_for_it(bench: Bench, job: BatchJob, settings: Any) -> None:
     settings.SLIPWAY_STEP_UP_MINUTES = 15
 
-    answer = signed_in(bench.world.lead).post("/batch/vision/scores", {"decision": "approve"})
+    answer = signed_in(bench.world.lead).post("/vision/batch/scores", {"decision": "approve"})
 
     assert answer.status_code == 403
     assert "Confirm" in page(answer).text
@@ -138,7 +138,7 @@ def test_rest_lists_what_waits_for_the_reader(bench: Bench, job: BatchJob) -> No
         ("batch-job", TITLE),
         ("deployment", "Deploy detector:1 as street"),
     ]
-    assert rows[0]["path"] == "/batch/vision/scores"
+    assert rows[0]["path"] == "/vision/batch/scores"
     assert (rows[0]["id"], rows[0]["team"], rows[0]["requester"]) == (job.pk, "vision", "member")
     only = lead.get("/api/v1/approvals", {"kind": "batch-job", "team": "vision"}).json()["results"]
     assert [row["kind"] for row in only] == ["batch-job"]

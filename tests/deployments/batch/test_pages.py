@@ -26,14 +26,14 @@ def signed_in(user: Any) -> Client:
 def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
     bench.put_rows(500)
     client = signed_in(bench.world.member)
-    form = client.get("/batch/new")
+    form = client.get("/vision/batch/new")
     assert b"detector:1" in form.content
-    assert form.content.count(b'aria-current="page"') == client.get("/deployments").content.count(
-        b'aria-current="page"'
-    )
+    assert form.content.count(b'aria-current="page"') == client.get(
+        "/vision/deployments"
+    ).content.count(b'aria-current="page"')
 
     answer = client.post(
-        "/batch/new",
+        "/vision/batch/new",
         {
             "name": "scores",
             "model_version": "detector:1",
@@ -49,20 +49,20 @@ def test_a_member_fills_in_the_form_and_sees_the_rows_go(bench: Bench) -> None:
             "memory": "8Gi",
         },
     )
-    assert answer.headers["Location"] == "/batch/vision/scores"
-    assert b'hx-get="/batch" hx-trigger="every 10s"' in client.get("/batch").content
+    assert answer.headers["Location"] == "/vision/batch/scores"
+    assert b'hx-get="/vision/batch" hx-trigger="every 10s"' in client.get("/vision/batch").content
     job = bench.tick(BatchJob.objects.get())
     bench.tick(job)
     bench.work()
     bench.tick(job)
     bench.tick(job)
 
-    text = page(client.get("/batch/vision/scores")).text
+    text = page(client.get("/vision/batch/scores")).text
     assert "500 of 500 rows" in text
     assert "At most, until the deadline $2.01" in text
     assert job.output in text
-    assert b'hx-trigger="every 10s"' not in client.get("/batch").content
-    listed = page(client.get("/batch")).text
+    assert b'hx-trigger="every 10s"' not in client.get("/vision/batch").content
+    listed = page(client.get("/vision/batch")).text
     assert "500 / 500" in listed
 
 
@@ -70,13 +70,13 @@ def test_a_lead_sees_why_it_waits_and_approves(bench: Bench) -> None:
     bench.put_rows(1)
     Team.objects.filter(slug="vision").update(monthly_budget_amount=Decimal(1))
     job = bench.tick(bench.request())
-    assert b"Approve" not in signed_in(bench.world.member).get("/batch/vision/scores").content
+    assert b"Approve" not in signed_in(bench.world.member).get("/vision/batch/scores").content
     client = signed_in(bench.world.lead)
-    shown = client.get("/batch/vision/scores")
+    shown = client.get("/vision/batch/scores")
     assert b"of $1.00" in shown.content
 
-    assert client.post("/batch/vision/scores", {"decision": "reject"}).status_code == 422
-    assert client.post("/batch/vision/scores", {"decision": "approve"}).status_code == 302
+    assert client.post("/vision/batch/scores", {"decision": "reject"}).status_code == 422
+    assert client.post("/vision/batch/scores", {"decision": "approve"}).status_code == 302
     job.refresh_from_db()
     assert job.state == "running"
 
@@ -84,7 +84,7 @@ def test_a_lead_sees_why_it_waits_and_approves(bench: Bench) -> None:
 def test_a_refusal_stands_at_its_field_and_keeps_what_was_typed(bench: Bench) -> None:
     client = signed_in(bench.world.member)
     answer = client.post(
-        "/batch/new",
+        "/vision/batch/new",
         {
             "name": "scores",
             "model_version": "detector:1",
@@ -109,21 +109,21 @@ def test_a_refusal_stands_at_its_field_and_keeps_what_was_typed(bench: Bench) ->
 def test_the_costs_page_leads_to_the_job() -> None:
     query: Any = None
     key = GroupKey(team_slug="vision", deployment="batch/scores")
-    assert board.name_url(query, key) == "/batch/vision/scores"
+    assert board.name_url(query, key) == "/vision/batch/scores"
     key = GroupKey(team_slug="vision", deployment="scores")
-    assert board.name_url(query, key) == "/deployments/vision/scores"
+    assert board.name_url(query, key) == "/vision/deployments/scores"
 
 
 def test_names_of_batch_jobs_are_escaped_and_unknown_ones_are_not_there(bench: Bench) -> None:
     client = signed_in(bench.world.member)
-    assert client.get("/batch/vision/none").status_code == 404
-    assert client.get("/batch/nlp/scores").status_code == 404
+    assert client.get("/vision/batch/none").status_code == 404
+    assert client.get("/nlp/batch/scores").status_code == 404
 
 
 def test_a_team_without_a_version_reads_to_upload_one(bench: Bench) -> None:
     ModelVersion.objects.update(state="archived")
 
-    form = signed_in(bench.world.member).get("/batch/new")
+    form = signed_in(bench.world.member).get("/vision/batch/new")
 
     assert (
         "The team has no ready version that Triton serves. Upload a model first." in page(form).text
@@ -147,9 +147,9 @@ def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
         "memory": "8Gi",
     }
 
-    suggested = page(client.get("/batch/new")).part("versions").options
-    unknown = client.post("/batch/new", {**typed, "model_version": "detector:9"})
-    unreadable = client.post("/batch/new", {**typed, "model_version": "detector"})
+    suggested = page(client.get("/vision/batch/new")).part("versions").options
+    unknown = client.post("/vision/batch/new", {**typed, "model_version": "detector:9"})
+    unreadable = client.post("/vision/batch/new", {**typed, "model_version": "detector"})
 
     # The newest; older ones are typed.
     assert suggested == [f"detector:{number}" for number in range(111, 11, -1)]
@@ -158,22 +158,25 @@ def test_of_many_versions_each_can_be_typed(bench: Bench) -> None:
     assert (unknown.status_code, unreadable.status_code) == (422, 422)
     assert not BatchJob.objects.exists()
 
-    assert client.post("/batch/new", {**typed, "model_version": "detector:1"}).status_code == 302
+    assert (
+        client.post("/vision/batch/new", {**typed, "model_version": "detector:1"}).status_code
+        == 302
+    )
     assert BatchJob.objects.get().version == bench.world.version1
 
 
 def test_settings_of_claims_are_not_shown_where_no_gpu_is_claimed(bench: Bench) -> None:
     """The cluster of this scene offers GPUs by its device plugin alone."""
-    form = page(signed_in(bench.world.member).get("/batch/new"))
+    form = page(signed_in(bench.world.member).get("/vision/batch/new"))
 
     assert "Product of claimed GPUs" not in form.text
 
 
 def test_a_queue_of_kueue_is_a_field_where_a_cluster_has_kueue(bench: Bench) -> None:
     client = signed_in(bench.world.member)
-    without = page(client.get("/batch/new"))
+    without = page(client.get("/vision/batch/new"))
     queues.install(bench.world)
-    form = page(client.get("/batch/new"))
+    form = page(client.get("/vision/batch/new"))
 
     assert "Kueue queue" not in without.text
     assert "Kueue queue" in form.text
@@ -185,7 +188,7 @@ _POLL = {"HX-Request": "true", "HX-Target": "batch-state"}
 
 def test_jobs_that_leave_the_output_empty_write_to_prefixes_of_their_own(bench: Bench) -> None:
     client = signed_in(bench.world.member)
-    form = client.get("/batch/new")
+    form = client.get("/vision/batch/new")
     typed = {
         "model_version": "detector:1",
         "input": f"s3://{bench.bucket}/{IN}rows.jsonl",
@@ -200,8 +203,10 @@ def test_jobs_that_leave_the_output_empty_write_to_prefixes_of_their_own(bench: 
     }
 
     for name in ("monday", "tuesday"):
-        client.post("/batch/new", {**typed, "name": name})
-    without_input = client.post("/batch/new", {**typed, "name": "x", "input": "", "output": ""})
+        client.post("/vision/batch/new", {**typed, "name": name})
+    without_input = client.post(
+        "/vision/batch/new", {**typed, "name": "x", "input": "", "output": ""}
+    )
 
     # Nothing is read that nobody put there.
     assert form.context["form"]["input"].value() is None
@@ -216,15 +221,15 @@ def test_an_open_page_gets_downloads_and_buttons_of_a_job_that_ends(bench: Bench
     bench.put_rows(500)
     job = bench.running()
     client = signed_in(bench.world.member)
-    running = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
+    running = client.get("/vision/batch/scores?page=1&state=running", headers=_POLL)
     bench.work()
     bench.tick(job)
     assert bench.tick(job).state == "succeeded"
 
-    ended = client.get("/batch/vision/scores?page=1&state=running", headers=_POLL)
-    again = client.get("/batch/vision/scores?page=1&state=succeeded", headers=_POLL)
+    ended = client.get("/vision/batch/scores?page=1&state=running", headers=_POLL)
+    again = client.get("/vision/batch/scores?page=1&state=succeeded", headers=_POLL)
 
     assert (running.status_code, "Download" in page(running).text) == (200, False)
     assert (ended.status_code, ended.headers["HX-Refresh"]) == (204, "true")
     assert (again.status_code, "part-00000.jsonl" in page(again).text) == (286, True)
-    assert "Cancel job" not in page(client.get("/batch/vision/scores")).text
+    assert "Cancel job" not in page(client.get("/vision/batch/scores")).text

@@ -115,7 +115,7 @@ def test_page_and_rest_show_what_waits_is_done_and_is_dead(
     queue_bench.bench.tick(job)
     client = signed_in(queue_bench.bench.world.member)
 
-    shown = page(client.get("/batch/vision/scores"))
+    shown = page(client.get("/vision/batch/scores"))
     for text in ("Waiting 0", "Answered 2", "Retries 2", "Dead letters 1"):
         assert text in shown.text
     assert "1 message is a dead letter in requests:dead. First: the model refuses 13" in shown.text

@@ -127,7 +127,7 @@ def test_page_and_rest_name_the_queue_of_dead_letters_and_no_group(
     sqs_bench.bench.tick(job)
     client = signed_in(sqs_bench.bench.world.member)
 
-    shown = page(client.get("/batch/vision/scores"))
+    shown = page(client.get("/vision/batch/scores"))
     assert (
         "1 message is a dead letter in requests-dead. First: the request is not JSON" in shown.text
     )

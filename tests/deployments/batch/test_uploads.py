@@ -156,15 +156,15 @@ def test_parts_of_the_output_are_downloaded_from_the_store(bench: Bench) -> None
     assert answer.headers["Content-Disposition"] == 'attachment; filename="scores-00000.jsonl"'
     browser = Client()
     browser.force_login(bench.world.viewer)
-    shown = page(browser.get("/batch/vision/scores"))
+    shown = page(browser.get("/vision/batch/scores"))
     assert "part-00000.jsonl" in shown.text
-    link = browser.get("/batch/vision/scores/parts/0")
+    link = browser.get("/vision/batch/scores/parts/0")
     assert link.status_code == 302
     assert plain_http.client.get(link["Location"]).content == answer.content
     # Not done, not there, not theirs.
-    assert browser.get("/batch/vision/scores/parts/1").status_code == 404
-    assert browser.get("/batch/vision/scores/parts/99999").status_code == 404
+    assert browser.get("/vision/batch/scores/parts/1").status_code == 404
+    assert browser.get("/vision/batch/scores/parts/99999").status_code == 404
     browser.force_login(bench.world.stranger)
-    assert browser.get("/batch/vision/scores/parts/0").status_code == 404
+    assert browser.get("/vision/batch/scores/parts/0").status_code == 404
     stranger = client_of(bench.world.stranger)
     assert stranger.get(f"/api/v1/batch-jobs/{job.pk}/parts").status_code == 404

@@ -22,7 +22,7 @@ from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_URL = "/deployments/vision/detector/canary"
+_URL = "/vision/deployments/detector/canary"
 _OPENS = "Anyone who reaches the gateway can call it, without a key."
 _SIDE: dict[str, Any] = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "plan-side"}
 
@@ -149,7 +149,7 @@ def test_the_side_says_what_the_choice_means(world: World) -> None:
 def test_the_tab_callers_leads_to_the_form_with_keys_chosen(world: World) -> None:
     world.serving()
     with_keys(world)
-    tab = "/deployments/vision/detector/callers"
+    tab = "/vision/deployments/detector/callers"
     client = browser(world.member)
 
     link = f"{_URL}?version={world.version1.pk}&access=keys"

@@ -11,7 +11,7 @@ from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 _CONFLICT = "Unable to target HTTPRoute detector, another one has already attached to it."
 
 

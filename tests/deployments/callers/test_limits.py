@@ -20,7 +20,7 @@ from tests.page import page
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _LIMITS = ("BackendTrafficPolicy", "vision", "detector")
 _ROUTE = ("HTTPRoute", "vision", "detector")
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 
 
 def set_limit(*, requests_per_minute: int | None, **key: Any) -> CallerKey:

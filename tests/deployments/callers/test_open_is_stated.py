@@ -194,11 +194,13 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
         "share": "g5.xlarge|nvidia.com/gpu|1",
     }
 
-    serving = client.post("/deployments/new", {**typed, "at": "serving"})
-    review = client.post("/deployments/new", {**typed, "at": "review"})
-    opened = client.post("/deployments/new", {**typed, "at": "review", "network_access": "open"})
+    serving = client.post("/vision/deployments/new", {**typed, "at": "serving"})
+    review = client.post("/vision/deployments/new", {**typed, "at": "review"})
+    opened = client.post(
+        "/vision/deployments/new", {**typed, "at": "review", "network_access": "open"}
+    )
     Cluster.objects.update(capabilities=offering("kserve-triton", "triton"))
-    unable = client.post("/deployments/new", {**typed, "at": "serving"})
+    unable = client.post("/vision/deployments/new", {**typed, "at": "serving"})
 
     assert page(serving).field("network_access").value == "keys"
     assert "Callers with a key" in page(review).text

@@ -15,7 +15,7 @@ from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 _NEW = {"name": "billing", "kind": "service", "contact": "ana@example.org", "days": "90"}
 
 
@@ -126,7 +126,7 @@ def test_rest_gives_a_key_once(world: World) -> None:
 def test_try_it_asks_a_pod_where_the_gateway_wants_a_key(world: World) -> None:
     keyed(world)
 
-    shown = page(signed_in(world.member).get("/deployments/vision/detector/try"))
+    shown = page(signed_in(world.member).get("/vision/deployments/detector/try"))
 
     assert "Sent directly to a pod, bypassing the gateway" in shown.text
     assert '-H "x-api-key: $KEY"' in shown.text

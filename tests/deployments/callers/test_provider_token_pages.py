@@ -12,8 +12,8 @@ from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_TAB = "/deployments/vision/detector/callers"
-_CANARY = "/deployments/vision/detector/canary"
+_TAB = "/vision/deployments/detector/callers"
+_CANARY = "/vision/deployments/detector/canary"
 _ADMIN = "/admin/token-issuers"
 _NEW = {"name": "billing", "kind": "service", "contact": "ana@example.org", "days": "90"}
 _ISSUER: dict[str, Any] = {

@@ -34,7 +34,7 @@ from tests.rollout_plans import AT_ONCE
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _STABLE = {"detector-r1-predictor": 100}
 _HALF = {"detector-r1-predictor": 50, "detector-r2-predictor": 50}
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 _LIMITS = ("BackendTrafficPolicy", "vision", "detector")
 _ROUTE = ("HTTPRoute", "vision", "detector")
 _ERRORS: tuple[ClusterError, ...] = (

@@ -247,7 +247,7 @@ def test_rest_and_the_tab_have_the_address(world: World) -> None:
     browser.force_login(world.member)
 
     with_it = api.get(f"/api/v1/deployments/{deployment.pk}").data["team_url"]
-    text = page(browser.get("/deployments/vision/chat/callers")).text
+    text = page(browser.get("/vision/deployments/chat/callers")).text
     row = Revision.objects.get(deployment=deployment)
     spec = {**row.spec, "network": {**row.spec["network"], "team_address": False}}
     Revision.objects.filter(pk=row.pk).update(spec=spec)

@@ -218,7 +218,7 @@ def test_the_tab_says_that_the_deployments_own_address_is_as_it_should_be(world:
     browser = Client()
     browser.force_login(world.lead)
 
-    text = page(browser.get("/deployments/vision/chat/callers")).text
+    text = page(browser.get("/vision/deployments/chat/callers")).text
 
     assert (
         "The gateway does not serve the team's address by its EnvoyExtensionPolicy. The deployment's own address "

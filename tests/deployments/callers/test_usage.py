@@ -26,7 +26,7 @@ from tests.fleet.costs.focus_rules import violations
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
-_TAB = "/deployments/vision/detector/callers"
+_TAB = "/vision/deployments/detector/callers"
 
 
 class Gateway:
@@ -146,7 +146,7 @@ def test_the_team_sees_all_its_callers_and_downloads_them(world: World, billed: 
     answer = client.get("/costs/callers")
     shown = page(answer)
     lines = read_csv(client.get("/costs/callers.csv"))
-    stranger = page(signed_in(world.stranger).get("/costs/callers?of=vision"))
+    stranger = page(signed_in(world.stranger).get("/costs/callers?team=vision"))
 
     assert [list(row.values())[:3] for row in shown.rows if "Cost" in row] == [
         ["detector", "billing", "30"],

@@ -55,7 +55,7 @@ def test_roll_back_is_called_by_the_revision_that_comes_back(world: World, clien
     first.pk, first.number = None, 1
     first.save()
     client.force_login(world.member)
-    confirm = client.get(f"/deployments/vision/{deployment.name}/roll-back?revision=1")
+    confirm = client.get(f"/vision/deployments/{deployment.name}/roll-back?revision=1")
 
     change = requests.request_roll_back(
         actor=world.member, deployment_id=deployment.pk, revision_number=1

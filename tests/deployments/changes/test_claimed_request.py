@@ -79,14 +79,16 @@ def client(dra: World, signed_in: Callable[[User], Client]) -> Client:
 def test_the_form_offers_what_is_requested_in_the_way_that_was_chosen(
     dra: World, client: Client
 ) -> None:
-    page = go_on(client, client.get("/deployments/new"), "serving", version=str(dra.version1.pk))
+    page = go_on(
+        client, client.get("/vision/deployments/new"), "serving", version=str(dra.version1.pk)
+    )
     assert "g5.xlarge|nvidia.com/gpu|1" in text_of(page)
     assert WHOLE not in text_of(page)
 
     typed = {"name": "street", "network_access": "open", "share": "g5.xlarge|nvidia.com/gpu|1"}
     scaling = go_on(client, page, "scaling", **typed)
     fields = {**fields_of(scaling), "placement_device_claims": "on"}
-    claimed = client.post("/deployments/new", {**fields, "go": "review"})
+    claimed = client.post("/vision/deployments/new", {**fields, "go": "review"})
 
     # Nothing else is chosen for anyone: it would have another price.
     assert claimed.status_code == 422
@@ -110,7 +112,9 @@ def test_where_all_gpus_are_claimed_the_form_says_what_to_turn_on(
 ) -> None:
     Node.objects.exclude(name="dra-1").delete()
 
-    page = go_on(client, client.get("/deployments/new"), "serving", version=str(dra.version1.pk))
+    page = go_on(
+        client, client.get("/vision/deployments/new"), "serving", version=str(dra.version1.pk)
+    )
 
     assert "The GPUs of eks-test are claimed." in text_of(page)
     assert "Turn “Request GPUs by ResourceClaim” on." in text_of(page)

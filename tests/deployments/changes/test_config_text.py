@@ -18,7 +18,7 @@ from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 from tests.page import page
 
-URL = "/deployments/new"
+URL = "/vision/deployments/new"
 PARTIAL = {**HTMX, "HTTP_HX_TARGET": "triton"}
 
 

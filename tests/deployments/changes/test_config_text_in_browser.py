@@ -39,7 +39,7 @@ def page(chromium: Browser, live_server: LiveServer, world: World) -> Iterator[P
     page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"/deployments/new?version={world.version1.pk}")
+    page.goto(f"/vision/deployments/new?version={world.version1.pk}")
     page.locator("[name=engine][value=triton]").check()
     page.get_by_role("button", name="Continue to scaling").click()
     expect(page.get_by_role("heading", name="Triton configuration")).to_be_visible()

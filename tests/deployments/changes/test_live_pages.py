@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 PASSWORD = "a long enough password"
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 _POINTS = "#plot-requests svg .mark-line path"
 
 

@@ -132,7 +132,7 @@ def client(version: ModelVersion, world: World, signed_in: Callable[[User], Clie
 
 
 def serving(world: World, client: Client, version: ModelVersion, engine: str) -> Any:
-    page = client.get(f"/deployments/new?version={version.pk}")
+    page = client.get(f"/vision/deployments/new?version={version.pk}")
     return go_on(client, page, "serving", engine=engine, llm_parameters_millions="1500")
 
 
@@ -165,7 +165,7 @@ def test_the_form_says_what_neuron_needs_and_then_sends_the_request(
     fields = {**fields_of(held), "llm_max_model_len": "4096", "llm_max_num_seqs": "4"}
     # What a browser sends of a switch that is off.
     fields["llm_prefix_caching"] = "off"
-    scaling = client.post("/deployments/new", {**fields, "go": "scaling"})
+    scaling = client.post("/vision/deployments/new", {**fields, "go": "scaling"})
     reviewed = go_on(client, scaling, "review")
     sent = go_on(client, reviewed, "submit")
 

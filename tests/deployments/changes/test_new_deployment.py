@@ -21,7 +21,7 @@ from tests import page as pages
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
-URL = "/deployments/new"
+URL = "/vision/deployments/new"
 _INPUT = re.compile(r"<input[^>]*>")
 _TEXTAREA = re.compile(r'<textarea[^>]*name="([^"]+)"[^>]*>\s*([^<]*)</textarea>')
 _SELECT = re.compile(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', re.DOTALL)

@@ -17,7 +17,7 @@ from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 from tests.page import Part, page
 
-URL = "/deployments/new"
+URL = "/vision/deployments/new"
 PARTS = {"weights": 700, "activations": 2000, "runtime": 450}
 
 

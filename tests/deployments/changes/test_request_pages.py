@@ -13,7 +13,7 @@ from tests.deployments.world import World
 from tests.page import page
 from tests.portal.many_rows.copies import copies, digest
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 SignIn = Callable[[User], Client]
 
 

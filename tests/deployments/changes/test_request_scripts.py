@@ -24,7 +24,7 @@ from portal.ui.definition_fields import is_switch
 from tests import page as pages
 from tests.deployments.world import World
 
-URL = "/deployments/new"
+URL = "/vision/deployments/new"
 TYPED = {
     "share": "g5.xlarge|nvidia.com/gpu|1",
     "max_replicas": "3",

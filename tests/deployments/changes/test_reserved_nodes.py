@@ -36,7 +36,7 @@ def capacity_of(world: World, replicas: int, tolerations: str = "") -> tuple[boo
 
 def fits_now(world: World, client: Client) -> tuple[str, str]:
     """The pill, and what stands under the share."""
-    shown = page(client.get(f"/deployments/new?version={world.version1.pk}"))
+    shown = page(client.get(f"/vision/deployments/new?version={world.version1.pk}"))
     row = next(row for row in shown.rows if "g5.xlarge" in row.get("GPU share", ""))
     return row["Fits now"], row["GPU share"].partition("g5.xlarge")[2].strip()
 

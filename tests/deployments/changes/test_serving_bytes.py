@@ -69,7 +69,7 @@ def test_an_object_overwritten_after_the_approval_is_never_started(world: World)
     notice = Notice.objects.get(event="deployment.failing")
     assert (notice.subject, notice.path) == (
         "vision/detector: its serving files were changed",
-        "/deployments/vision/detector",
+        "/vision/deployments/detector",
     )
 
 

@@ -14,8 +14,8 @@ from tests.deployments.world import World
 EDIT = Edit(
     "InferenceService", "detector-r1", "spec.predictor.maxReplicas", "1", "3", by="kubectl-edit"
 )
-PAGE = "/deployments/vision/detector/manifests"
-CHOOSE = "/deployments/vision/detector/drift"
+PAGE = "/vision/deployments/detector/manifests"
+CHOOSE = "/vision/deployments/detector/drift"
 
 
 def pending_drift(world: World) -> Deployment:

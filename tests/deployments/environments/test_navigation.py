@@ -21,7 +21,7 @@ def test_the_list_of_deployments_leads_there(
 ) -> None:
     client = signed_in(getattr(world, name))
 
-    listed = page(client.get("/deployments"))
+    listed = page(client.get("/vision/deployments"))
     opened = client.get(_PATH)
 
     assert listed.link("Environments") == _PATH

@@ -62,7 +62,7 @@ def test_the_approver_sees_the_evidence(world: World, signed_in: SignedIn) -> No
 
     assert "Results in staging" in shown.text
     assert "first deployment, ready" in shown.text
-    assert shown.links["detector r1"] == "/deployments/vision/detector"
+    assert shown.links["detector r1"] == "/vision/deployments/detector"
 
 
 def test_the_page_leads_to_a_form_with_the_settings_of_staging(
@@ -70,14 +70,14 @@ def test_the_page_leads_to_a_form_with_the_settings_of_staging(
 ) -> None:
     deployment = staged(world)
     client = signed_in(world.member)
-    head = page(client.get("/deployments/vision/detector"))
-    assert head.links["Promote to production"] == "/deployments/vision/detector/promote"
+    head = page(client.get("/vision/deployments/detector"))
+    assert head.links["Promote to production"] == "/vision/deployments/detector/promote"
 
-    shown = page(client.get("/deployments/vision/detector/promote"))
+    shown = page(client.get("/vision/deployments/detector/promote"))
     link = shown.links["New deployment in production"]
     form = client.get(link)
 
-    assert link == f"/deployments/new?team=vision&promoted_from={deployment.pk}"
+    assert link == f"/vision/deployments/new?team=vision&promoted_from={deployment.pk}"
     values = form.context["form"].data
     assert (values["environment"], values["memory"]) == ("production", "8Gi")
     assert values["version"] == str(world.version1.pk)
@@ -87,7 +87,7 @@ def test_the_page_says_why_a_promotion_is_not_possible(world: World, signed_in: 
     staged(world)
     protect(world, golden_required=True)
 
-    shown = page(signed_in(world.member).get("/deployments/vision/detector/promote"))
+    shown = page(signed_in(world.member).get("/vision/deployments/detector/promote"))
 
     assert "vision/detector has no golden requests." in shown.text
     assert "A request would be refused until the rules are met." in shown.text

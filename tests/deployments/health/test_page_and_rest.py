@@ -12,7 +12,7 @@ from tests.deployments.health.weeks import check
 from tests.deployments.world import World
 from tests.page import page
 
-_TAB = "/deployments/vision/detector/quality"
+_TAB = "/vision/deployments/detector/quality"
 
 
 def test_the_page_shows_what_left_its_baseline_and_when(world: World) -> None:

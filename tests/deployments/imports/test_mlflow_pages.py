@@ -32,29 +32,29 @@ def member(people: People, s3_store: object, signed_in: Callable[[User], Client]
 
 
 def test_from_the_server_to_the_version(member: Client, registry: Registry, start: object) -> None:
-    assert "/import/mlflow/lab" in member.get("/import").content.decode()
-    models = member.get("/import/mlflow/lab?search=box")
+    assert "/vision/import/mlflow/lab" in member.get("/vision/import").content.decode()
+    models = member.get("/vision/import/mlflow/lab?search=box")
     assert "Boxes 2" in page(models).text
     assert "trees" not in page(models).text
-    versions = member.get("/import/mlflow/lab?model=Boxes%202")
+    versions = member.get("/vision/import/mlflow/lab?model=Boxes%202")
     assert "champion" in page(versions).text
-    link = "/import?server=lab&model=boxes-2&address=models%3A%2FBoxes%202%2F1"
+    link = "/vision/import?server=lab&model=boxes-2&address=models%3A%2FBoxes%202%2F1"
     assert link in page(versions).links.values()
 
     form = page(member.get(link))
     assert form.field("address").value == "models:/Boxes 2/1"
     assert form.field("model").value == "boxes-2"
     typed = {"team": "vision", "model": "boxes-2", "max_batch_size": "32", "server": "lab"}
-    sent = member.post("/import", {**typed, "address": "models:/Boxes 2/1"})
+    sent = member.post("/vision/import", {**typed, "address": "models:/Boxes 2/1"})
 
     job = Import.objects.get()
-    assert (sent.status_code, sent["Location"]) == (302, f"/imports/{job.pk}")
+    assert (sent.status_code, sent["Location"]) == (302, f"/vision/imports/{job.pk}")
     run_until_over(worked(job))
-    shown = page(member.get(f"/imports/{job.pk}")).text
+    shown = page(member.get(f"/vision/imports/{job.pk}")).text
     assert "of MLflow server lab" in shown
     assert "float32 [-1, 64]" in shown
     assert "conda.yaml" in shown
-    version = page(member.get("/models/vision/boxes-2/1")).text
+    version = page(member.get("/vision/models/boxes-2/1")).text
     assert "Origin" in version
     assert "models:/Boxes 2/1" in version
     origin = member.get(f"/api/v1/versions/{job.version_id}").json()["origin"]
@@ -98,8 +98,8 @@ def test_who_may_upload_nowhere_sees_no_server(
 
     assert viewer.get(API).json() == []
     assert viewer.get(f"{API}/lab/models").status_code == 403
-    assert viewer.get("/import/mlflow/lab").status_code == 404
-    assert registry.address not in viewer.get("/import").content.decode()
+    assert viewer.get("/vision/import/mlflow/lab").status_code == 404
+    assert registry.address not in viewer.get("/vision/import").content.decode()
 
 
 def test_a_server_that_does_not_answer_is_explained(
@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer_is_explained(
 ) -> None:
     settings.SLIPWAY_IMPORT_MLFLOW = {"lab": "http://127.0.0.1:9"}
 
-    shown = member.get("/import/mlflow/lab?search=box")
+    shown = member.get("/vision/import/mlflow/lab?search=box")
 
     assert shown.status_code == 503
     assert "127.0.0.1 does not answer" in page(shown).text

@@ -32,15 +32,15 @@ def test_from_the_form_to_the_version(member: Client, source: SourceOfModels) ->
     typed = {"team": "vision", "model": "detector", "max_batch_size": "32"}
     typed |= {"address": f"s3://{source.name}/m.onnx", "metrics": "accuracy = 0.5"}
 
-    sent = member.post("/import", typed)
+    sent = member.post("/vision/import", typed)
 
     job = Import.objects.get()
-    assert (sent.status_code, sent["Location"]) == (302, f"/imports/{job.pk}")
-    waiting = member.get(f"/imports/{job.pk}", **FRAGMENT)
+    assert (sent.status_code, sent["Location"]) == (302, f"/vision/imports/{job.pk}")
+    waiting = member.get(f"/vision/imports/{job.pk}", **FRAGMENT)
     assert (waiting.status_code, page(waiting).is_whole_page) == (200, False)
     assert "Listing the files of the source." in page(waiting).text
     worked(job)
-    done = member.get(f"/imports/{job.pk}", **FRAGMENT)
+    done = member.get(f"/vision/imports/{job.pk}", **FRAGMENT)
     assert done.status_code == 286
     assert "1 of 1" in page(done).text
     assert ModelVersion.objects.get().metadata == {"metrics": {"accuracy": 0.5}}
@@ -51,7 +51,7 @@ def test_a_refused_address_is_explained_at_its_field(member: Client, settings: A
     settings.SLIPWAY_IMPORT_S3 = []
     typed = {"team": "vision", "model": "detector", "max_batch_size": "32", "address": "s3://abc/m"}
 
-    refused = member.post("/import", typed)
+    refused = member.post("/vision/import", typed)
 
     assert refused.status_code == 422
     assert "SLIPWAY_IMPORT_S3" in page(refused).text
@@ -62,7 +62,7 @@ def test_a_failed_import_is_resumed_and_canceled_on_its_page(
     member: Client, source: SourceOfModels, start: Start
 ) -> None:
     job = worked(start(f"s3://{source.name}/m.onnx"))
-    address = f"/imports/{job.pk}"
+    address = f"/vision/imports/{job.pk}"
     shown = page(member.get(address)).text
     assert "There is nothing at" in shown
     assert "Resume" in shown
@@ -82,9 +82,9 @@ def test_an_import_is_not_an_upload_to_resume(
 ) -> None:
     job = start(f"s3://{source.name}/m.onnx")
 
-    assert "Unfinished" not in page(member.get("/upload")).text
-    version = member.get("/models/vision/detector/1")
-    assert f"/imports/{job.pk}" in version.content.decode()
+    assert "Unfinished" not in page(member.get("/vision/upload")).text
+    version = member.get("/vision/models/detector/1")
+    assert f"/vision/imports/{job.pk}" in version.content.decode()
 
 
 def test_rest_never_shows_the_query_of_a_url(

@@ -183,7 +183,7 @@ def test_hundreds_that_wait_are_read_in_parts_and_counted_up_to_99(
     more = copies(change, 230, deployment_id=lambda n: deployments[n - 1].pk)
     all_ids = [change.pk, *(copy.pk for copy in more)]
 
-    badge = page(signed_in(world.lead).get("/models"))
+    badge = page(signed_in(world.lead).get("/vision/models"))
 
     assert changes.waiting_for(world.lead) == all_ids
     assert changes.waiting_for(world.lead, most=210) == all_ids[:210]

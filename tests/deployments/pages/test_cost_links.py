@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize(
     ("group", "link"),
-    [("deployment", "/deployments/vision/detector"), ("model", "/models/vision/detector")],
+    [("deployment", "/vision/deployments/detector"), ("model", "/vision/models/detector")],
 )
 def test_what_the_demo_makes_up_has_no_page_to_lead_to(
     world: World, signed_in: Callable[[User], Client], group: str, link: str

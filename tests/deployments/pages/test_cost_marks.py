@@ -73,7 +73,7 @@ def test_both_charts_have_them(world: World, signed_in: SignIn) -> None:
     ChangeRequest.objects.update(state="done", finished_at=now - timedelta(hours=2))
     client = signed_in(world.viewer)
 
-    tab = page(client.get(f"/deployments/vision/{deployment.name}/cost"))
+    tab = page(client.get(f"/vision/deployments/{deployment.name}/cost"))
     costs = page(client.get("/costs?group=deployment&range=7d"))
     by_team = page(client.get("/costs?range=7d"))
 

@@ -60,7 +60,7 @@ def address(world: World, rollout: Rollout) -> str:
         evidence_hash=rollout.evidence_hash,
         step_index=rollout.step_index,
     )
-    return _link_to(world, world.lead, question, "/deployments/vision/detector/rollout")
+    return _link_to(world, world.lead, question, "/vision/deployments/detector/rollout")
 
 
 def test_looking_shows_the_evidence_and_changes_nothing(
@@ -88,7 +88,7 @@ def test_the_person_promotes_once(
     done = client.post(page, {"choice": "promote", "comment": ""})
     again = client.post(page, {"choice": "abort", "comment": ""})
 
-    assert (done.status_code, done["Location"]) == (302, "/deployments/vision/detector/rollout")
+    assert (done.status_code, done["Location"]) == (302, "/vision/deployments/detector/rollout")
     assert again.status_code == 409
     assert "This link has been used: you chose to promote." in again.content.decode()
     rollout.refresh_from_db()

@@ -35,13 +35,13 @@ def test_the_list_needs_as_many_queries_for_many_rows_as_for_two(
     world.serving()
     more(world, 1)
     client = signed_in(world.viewer)
-    client.get("/deployments")
+    client.get("/vision/deployments")
     with django_assert_num_queries(QUERIES):
-        client.get("/deployments")
+        client.get("/vision/deployments")
     more(world, 20, start=1)
 
     with django_assert_num_queries(QUERIES):
-        client.get("/deployments")
+        client.get("/vision/deployments")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_search_filter_sort_and_page_are_in_the_address(
     world.serving()
     more(world, 30)
 
-    links = page(signed_in(world.viewer).get(f"/deployments?{query}")).links
+    links = page(signed_in(world.viewer).get(f"/vision/deployments?{query}")).links
 
     assert shown in links
     assert hidden not in links
@@ -71,9 +71,9 @@ def test_the_rows_poll_the_same_address(world: World, signed_in: SignIn) -> None
     world.serving()
     client = signed_in(world.viewer)
 
-    part = client.get("/deployments?q=det", **HTMX, HTTP_HX_TARGET="deployment-rows")
+    part = client.get("/vision/deployments?q=det", **HTMX, HTTP_HX_TARGET="deployment-rows")
 
-    assert 'hx-get="/deployments?q=det"' in part.content.decode()
+    assert 'hx-get="/vision/deployments?q=det"' in part.content.decode()
     assert not page(part).is_whole_page
 
 
@@ -83,14 +83,14 @@ def test_a_degraded_row_says_why(world: World, signed_in: SignIn) -> None:
         state=DeploymentState.DEGRADED, state_reason="out of GPU memory"
     )
 
-    page = signed_in(world.viewer).get("/deployments").content.decode()
+    page = signed_in(world.viewer).get("/vision/deployments").content.decode()
 
     assert "Degraded" in page
     assert "out of GPU memory" in page
 
 
 def test_an_empty_list_teaches_the_next_step(world: World, signed_in: SignIn) -> None:
-    empty = page(signed_in(world.member).get("/deployments"))
+    empty = page(signed_in(world.member).get("/vision/deployments"))
 
     assert "Nothing is deployed yet." in empty.text
-    assert "/deployments/new" in empty.links.values()
+    assert "/vision/deployments/new" in empty.links.values()

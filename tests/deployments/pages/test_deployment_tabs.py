@@ -20,7 +20,7 @@ from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
 from tests.page import page
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 SignIn = Callable[[User], Client]
 
 

@@ -15,7 +15,7 @@ from tests.accounts import events_besides_sign_ins
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 PASSWORD = "a long enough password"
 SCALE = {"min_replicas": "2", "max_replicas": "3", "comment": "For <b>Friday</b>."}
 
@@ -42,7 +42,9 @@ def test_a_poll_without_a_session_gets_401_and_no_form(member: User) -> None:
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-@pytest.mark.parametrize("path", ["/", "/deployments", "/approvals", "/deployments/new", "/fleet"])
+@pytest.mark.parametrize(
+    "path", ["/", "/vision/deployments", "/approvals", "/vision/deployments/new", "/fleet"]
+)
 def test_no_page_sends_a_sign_in_form_into_another_page(db: None, path: str, method: str) -> None:
     answer = getattr(Client(), method)(path, **HTMX)
 
@@ -88,7 +90,7 @@ def test_it_is_shown_once_and_another_page_forgets_it(member: User) -> None:
     page = client.post(f"{ONE}/scale", SCALE).content.decode()
     sign_in(client, page)
 
-    client.get("/deployments")
+    client.get("/vision/deployments")
 
     assert client.get(f"{ONE}/scale").status_code == 200
 
@@ -107,10 +109,10 @@ def test_stopping_is_never_done_by_signing_in(member: User) -> None:
 def test_the_wizard_comes_back_at_its_step(world: World, member: User) -> None:
     client = Client()
     data = {"at": "review", "go": "submit", "name": "other", "comment": "please"}
-    page = client.post("/deployments/new", data).content.decode()
+    page = client.post("/vision/deployments/new", data).content.decode()
     sign_in(client, page)
 
-    form = client.get("/deployments/new")
+    form = client.get("/vision/deployments/new")
 
     assert pages.page(form).hidden("name") == "other"
     assert Deployment.objects.count() == 1

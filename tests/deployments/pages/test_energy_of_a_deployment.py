@@ -21,7 +21,7 @@ def test_the_cost_tab_has_kwh_by_revision(
 ) -> None:
     deployment = world.serving()
     history.write(world, deployment, hours=2)
-    tab = f"/deployments/vision/{deployment.name}/cost"
+    tab = f"/vision/deployments/{deployment.name}/cost"
     client = signed_in(world.viewer)
     unknown = page(client.get(tab)).row("vision/detector 1")["Energy"]
 

@@ -19,7 +19,7 @@ from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
 from tests.page import Part, page
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 PATHS = [
     "",
     "/rollout",

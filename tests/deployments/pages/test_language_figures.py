@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from tests.deployments.world import World
 from tests.page import page
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 SignIn = Callable[[User], Client]
 pytestmark = pytest.mark.django_db
 

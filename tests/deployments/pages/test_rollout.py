@@ -15,7 +15,7 @@ from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 from tests.page import page
 
-URL = "/deployments/vision/detector/rollout"
+URL = "/vision/deployments/detector/rollout"
 SignIn = Callable[[User], Client]
 
 

@@ -19,10 +19,10 @@ def test_pages_offer_both_ways_out_while_it_tries(world: World, signed_in: SignI
     world.reconcile_now(deployment)
     client = signed_in(world.member)
 
-    page = client.get("/deployments/vision/detector").content.decode()
-    assert "/deployments/vision/detector/stop" in page
-    assert "/deployments/vision/detector/retire" in page
-    response = client.post("/deployments/vision/detector/retire", {"confirmation": "detector"})
+    page = client.get("/vision/deployments/detector").content.decode()
+    assert "/vision/deployments/detector/stop" in page
+    assert "/vision/deployments/detector/retire" in page
+    response = client.post("/vision/deployments/detector/retire", {"confirmation": "detector"})
 
     assert response.status_code == 302
     assert world.reconcile_now(deployment).state == "stopped"

@@ -59,7 +59,7 @@ def test_too_few_have_no_price(
     client = signed_in(world.viewer)
 
     costs = page(client.get("/costs?group=deployment"))
-    of_deployment = page(client.get("/deployments/vision/detector/cost"))
+    of_deployment = page(client.get("/vision/deployments/detector/cost"))
 
     assert of_deployment.terms("1,000 inferences") == tab
     assert costs.row("vision/detector")["$/1k inferences"] == price

@@ -35,7 +35,7 @@ def unprice(world: World, deployment: Deployment, *, hours: int) -> None:
 
 
 def tab_of(client: Client, deployment: Deployment) -> Part:
-    return page(client.get(f"/deployments/vision/{deployment.name}/cost"))
+    return page(client.get(f"/vision/deployments/{deployment.name}/cost"))
 
 
 def test_a_deployment_without_any_price_has_no_cost(

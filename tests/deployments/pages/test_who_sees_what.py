@@ -9,7 +9,7 @@ from deployments.models import ChangeRequest
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 SEEN_BY_THE_TEAM = [
     ONE,
     f"{ONE}/rollout",
@@ -23,7 +23,7 @@ SEEN_BY_THE_TEAM = [
     "/approvals/{change}",
 ]
 FOR_REQUESTERS = [f"{ONE}/canary", f"{ONE}/roll-back", f"{ONE}/retire"]
-FOR_ALL = ["/", "/deployments", "/approvals"]
+FOR_ALL = ["/approvals", "/costs"]
 PEOPLE = ["member", "lead", "lead2", "viewer", "admin", "stranger", "anonymous"]
 
 
@@ -51,7 +51,7 @@ def test_each_page_answers_each_person_as_the_table_of_roles_says(world: World) 
 
 
 @pytest.mark.parametrize(
-    ("person", "status"), [("viewer", 403), ("member", 200), ("stranger", 200)]
+    ("person", "status"), [("viewer", 403), ("member", 200), ("stranger", 404)]
 )
 def test_a_viewer_is_refused_the_form_of_a_new_deployment(
     world: World, person: str, status: int
@@ -59,7 +59,7 @@ def test_a_viewer_is_refused_the_form_of_a_new_deployment(
     client = Client()
     client.force_login(getattr(world, person))
 
-    assert client.get("/deployments/new").status_code == status
+    assert client.get("/vision/deployments/new").status_code == status
 
 
 def test_a_stranger_sees_no_row_and_no_choice_of_another_team(world: World) -> None:
@@ -67,9 +67,10 @@ def test_a_stranger_sees_no_row_and_no_choice_of_another_team(world: World) -> N
     client = Client()
     client.force_login(world.stranger)
 
-    assert "detector" not in client.get("/deployments").content.decode()
-    assert "detector" not in client.get("/deployments/new").content.decode()
-    assert "detector" not in client.get("/").content.decode()
+    for path in ("", "/deployments", "/deployments/new", "/models"):
+        assert client.get(f"/vision{path}").status_code == 404
+    for path in ("", "/deployments", "/deployments/new"):
+        assert "detector" not in client.get(f"/nlp{path}").content.decode()
 
 
 def test_buttons_appear_only_for_people_who_may_press_them(world: World) -> None:

@@ -28,7 +28,7 @@ from tests.deployments.world import World
 from tests.portal.many_rows.copies import copies
 
 SignIn = Callable[[User], Client]
-NEW = "/pipelines/new"
+NEW = "/vision/pipelines/new"
 ROWS = {"steps-TOTAL_FORMS": "6", "steps-INITIAL_FORMS": "0"}
 FILLED = {
     **ROWS,
@@ -40,7 +40,7 @@ FILLED = {
     "steps-2-is_required": "on",
     "comment": "together",
 }
-ONE = "/pipelines/vision/both"
+ONE = "/vision/pipelines/both"
 
 
 def test_the_form_requests_a_pipeline_and_a_lead_approves_it(
@@ -67,7 +67,7 @@ def test_the_form_requests_a_pipeline_and_a_lead_approves_it(
     assert "ensemble: detector, second → classifier (required)" in shown.text
     assert "Approve" not in pages.page(signed_in(world.member).get(review)).buttons
     assert "Create pipeline both" in signed_in(world.lead).get("/approvals").content.decode()
-    assert "Create pipeline both" in signed_in(world.lead).get("/?team=vision").content.decode()
+    assert "Create pipeline both" in signed_in(world.lead).get("/vision").content.decode()
     assert signed_in(world.lead).get("/jump?q=vision/bo")["Location"] == ONE
 
     decided = signed_in(world.lead).post(
@@ -142,7 +142,9 @@ def test_who_sees_a_pipeline(world: World, signed_in: SignIn, who: str, status: 
     request_change(world)
     person = signed_in(getattr(world, who))
     assert person.get(ONE).status_code == status
-    assert ("both" in person.get("/pipelines?team=vision").content.decode()) is (status == 200)
+    assert ("both" in person.get("/vision/pipelines?team=vision").content.decode()) is (
+        status == 200
+    )
     may = {"stranger": 404, "viewer": 403}
     assert person.get(f"{ONE}/retire").status_code == may.get(who, 200)
 
@@ -272,7 +274,7 @@ def test_of_many_deployments_each_can_be_typed(world: World, signed_in: SignIn) 
     copies(Deployment.objects.get(name="detector"), 60, name=lambda n: f"more-{n}")
     client = signed_in(world.member)
 
-    form = pages.page(client.get("/pipelines/new"))
+    form = pages.page(client.get("/vision/pipelines/new"))
 
     assert form.part("members").options.count("more-60") == 1
     assert form.field("steps-0-deployment").attributes["list"] == "members"
@@ -282,11 +284,11 @@ def test_of_many_deployments_each_can_be_typed(world: World, signed_in: SignIn) 
         "steps-2-deployment": "nowhere",
         "submit": "yes",
     }
-    refused = client.post("/pipelines/new", typed)
+    refused = client.post("/vision/pipelines/new", typed)
     assert refused.status_code == 422
     assert "nowhere is not one of the available choices" in refused.content.decode()
     assert not Pipeline.objects.exists()
-    answer = client.post("/pipelines/new", {**typed, "steps-2-deployment": "detector"})
+    answer = client.post("/vision/pipelines/new", {**typed, "steps-2-deployment": "detector"})
     assert answer.status_code == 302
     (node,) = ChangeRequest.objects.get().pipeline_spec["nodes"]
     assert [step["deployment"] for step in node["steps"]] == ["more-60", "detector"]

@@ -102,7 +102,7 @@ def test_the_gateway_sends_a_key_that_the_deployment_accepts_and_nobody_sees(wor
         make(world, row.deployment, "pipeline.both")
     client = Client()
     client.force_login(world.lead)
-    shown = page(client.get("/deployments/vision/detector/callers")).text
+    shown = page(client.get("/vision/deployments/detector/callers")).text
     assert "Anyone who reaches the pipeline both can call this deployment through it" in shown
     assert "pipeline.both" not in shown
 
@@ -228,7 +228,7 @@ def test_the_form_says_why_there_are_too_few(world: World) -> None:
     client.force_login(world.member)
 
     def shown() -> str:
-        return page(client.get("/pipelines/new")).text
+        return page(client.get("/vision/pipelines/new")).text
 
     alone = shown()
     pipelines_world.members(world)

@@ -15,7 +15,7 @@ from portal.audit.models import AuditEvent
 from tests.deployments.world import World
 from tests.page import page
 
-URL = "/deployments/vision/detector/canary"
+URL = "/vision/deployments/detector/canary"
 API = "/api/v1/teams/vision/rollout-templates"
 TEMPLATES = "/admin/teams/vision/rollout-templates"
 SignIn = Callable[[User], Client]

@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from tests.deployments.world import World
 from tests.page import page
 
-URL = "/deployments/vision/detector/canary"
+URL = "/vision/deployments/detector/canary"
 SignIn = Callable[[User], Client]
 ROWS = {
     "steps-TOTAL_FORMS": "6",

@@ -68,7 +68,7 @@ def test_the_wizard_says_why_it_does_not_offer_it(world: World) -> None:
     client = Client()
     client.force_login(world.member)
 
-    shown = page(client.get(f"/deployments/new?version={world.version1.pk}")).text
+    shown = page(client.get(f"/vision/deployments/new?version={world.version1.pk}")).text
 
     assert (
         f"{PRODUCT} of node-0 and 1 more cannot be requested: no label {LABEL}. A platform admin can set one."
@@ -82,7 +82,7 @@ def test_where_it_is_all_there_is_the_reason_stands_alone(world: World) -> None:
     client = Client()
     client.force_login(world.member)
 
-    shown = page(client.get(f"/deployments/new?version={world.version1.pk}")).text
+    shown = page(client.get(f"/vision/deployments/new?version={world.version1.pk}")).text
 
     assert "No GPU available." in shown
     assert f"{PRODUCT} of node-0 cannot be requested" in shown

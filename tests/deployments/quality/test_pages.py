@@ -27,8 +27,8 @@ from tests.deployments.golden_requests import (
 from tests.deployments.world import World
 from tests.page import page
 
-MODEL = "/models/vision/detector"
-TRY = "/deployments/vision/detector/try"
+MODEL = "/vision/models/detector"
+TRY = "/vision/deployments/detector/try"
 ANSWER = {
     "name": "three dogs",
     "request": json.dumps(request_of(1)),

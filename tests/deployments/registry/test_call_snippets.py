@@ -30,7 +30,7 @@ def version(world: World) -> ModelVersion:
 
 def calls(world: World, client: Client, version: ModelVersion) -> list[str]:
     client.force_login(world.viewer)
-    shown = page.page(client.get(f"/models/vision/detector/{version.number}"))
+    shown = page.page(client.get(f"/vision/models/detector/{version.number}"))
     return [part.text for part in shown.all("summary") if "," in part.text]
 
 

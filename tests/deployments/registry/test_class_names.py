@@ -39,7 +39,7 @@ def test_names_are_on_the_page_in_rest_and_in_try_it(
     version.refresh_from_db()
     assert (version.state, version.state_reason) == (VersionState.READY, "")
     client.force_login(people.viewer)
-    shown = page(client.get(f"/models/vision/{version.model.name}/{version.number}"))
+    shown = page(client.get(f"/vision/models/{version.model.name}/{version.number}"))
     assert "Classes, in the order of the scores: cat, dog, owl." in shown.part("signature").text
     answer = client.get(f"/api/v1/versions/{version.pk}").json()
     assert answer["signature"]["class_names"] == ["cat", "dog", "owl"]

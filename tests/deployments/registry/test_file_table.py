@@ -32,7 +32,7 @@ def test_each_file_has_its_size_digest_and_version_id(people: People, client: Cl
     stored(people, {"1/model.onnx": "a" * 64, "config.pbtxt": "b" * 64})
     client.force_login(people.viewer)
 
-    shown = page.page(client.get("/models/vision/detector/1")).part("version-files")
+    shown = page.page(client.get("/vision/models/detector/1")).part("version-files")
 
     assert shown.row("1/model.onnx") == {
         "": "1/model.onnx",
@@ -55,7 +55,7 @@ def test_many_files_are_filtered_by_path(people: People, client: Client) -> None
     client.force_login(people.viewer)
 
     shown, filtered, nothing = (
-        page.page(client.get("/models/vision/detector/1", query)).part("version-files")
+        page.page(client.get("/vision/models/detector/1", query)).part("version-files")
         for query in ({}, {"file": "S/05"}, {"file": "none"})
     )
 
@@ -70,7 +70,7 @@ def test_comparison_shows_which_files_changed(people: People, client: Client) ->
     stored(people, {"same.txt": "a" * 64, "model.onnx": "d" * 64})
     client.force_login(people.viewer)
 
-    shown = page.page(client.get("/models/vision/detector/compare?v=1&v=2"))
+    shown = page.page(client.get("/vision/models/detector/compare?v=1&v=2"))
 
     rows = {row["Field"]: row for row in shown.rows if "Field" in row}
     assert rows["same.txt"]["Difference"] == "same"

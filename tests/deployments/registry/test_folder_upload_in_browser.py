@@ -74,7 +74,7 @@ def stored(store: S3Store) -> dict[str, bytes]:
 
 def send_all_but_labels(page: Page, folder: Path) -> None:
     page.context.route("**/labels.txt?*", lambda route: route.abort())
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#folder", folder)
     page.click("#send")
     page.wait_for_function("() => document.querySelector('#bar').value > 99")
@@ -84,7 +84,7 @@ def another_browser(page: Page, session: str) -> Page:
     """Signed in as the same person."""
     browser = page.context.browser
     assert browser
-    context = browser.new_context(base_url=page.url.removesuffix("/upload"))
+    context = browser.new_context(base_url=page.url.removesuffix("/vision/upload"))
     context.add_cookies([{"name": "sessionid", "value": session, "url": page.url}])
     return context.new_page()
 
@@ -108,7 +108,7 @@ def wait_for_verification(page: Page) -> None:
 def test_folder_is_listed_and_sent_without_what_is_no_model(
     page: Page, s3_store: S3Store, tmp_path: Path
 ) -> None:
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#folder", write(tmp_path / "detector", {**FOLDER, **IGNORED}))
 
     expect(page.locator("#file-name")).to_have_text("detector/")
@@ -133,7 +133,7 @@ def test_folder_is_listed_and_sent_without_what_is_no_model(
 
 def test_dropped_folder_becomes_ready(page: Page, tmp_path: Path) -> None:
     folder = write(tmp_path / "detector", {"model.onnx": onnx_models.linear(), **IGNORED})
-    page.goto("/upload")
+    page.goto("/vision/upload")
     box = page.locator("#drop").bounding_box()
     assert box
     devtools = page.context.new_cdp_session(page)
@@ -154,7 +154,7 @@ def test_zip_is_sent_as_one_file_and_unpacked_by_the_worker(page: Page, tmp_path
     path = tmp_path / "detector.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("detector.onnx", onnx_models.linear())
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     expect(page.locator("#file-note")).to_contain_text("zip archive, unpacked after the upload")
     page.click("#send")
@@ -169,7 +169,7 @@ def test_file_that_cannot_be_a_model_is_refused_before_a_byte_is_sent(
 ) -> None:
     path = tmp_path / "detector.onnx"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    page.goto("/upload")
+    page.goto("/vision/upload")
     puts = puts_of(page)
     page.set_input_files("#file", path)
 
@@ -187,7 +187,7 @@ def test_file_that_cannot_be_a_model_is_refused_before_a_byte_is_sent(
 
 def test_more_files_than_a_version_takes_are_refused(page: Page, tmp_path: Path) -> None:
     names = {f"{number}.txt": b"x" for number in range(artifact_files.MAX_FILES + 1)}
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#folder", write(tmp_path / "many", names))
 
     expect(page.locator("#problem-text")).to_contain_text("more than 2,000 files")
@@ -202,7 +202,7 @@ def test_folder_resumes_in_another_browser(
     send_all_but_labels(page, folder)
     other = another_browser(page, session)
     page.context.close()
-    other.goto("/upload")
+    other.goto("/vision/upload")
     expect(other.locator("#unfinished")).to_contain_text("expires in 23 h")
     puts = puts_of(other)
     other.set_input_files("#folder", folder)
@@ -227,7 +227,7 @@ def test_files_that_changed_since_are_no_unfinished_upload(
     model.write_bytes(body)
     other = another_browser(page, session)
     page.context.close()
-    other.goto("/upload")
+    other.goto("/vision/upload")
     other.set_input_files("#folder", folder)
     expect(other.locator("#file-note")).to_contain_text("ONNX in a folder · 3 files")
 
@@ -249,7 +249,7 @@ def test_paused_upload_resumes(page: Page, tmp_path: Path) -> None:
     path.write_bytes(onnx_models.linear())
     # A part that never ends.
     page.context.route("**/detector.onnx?*", lambda route: None)
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     with page.expect_request(lambda request: request.method == "PUT"):
         page.click("#send")
@@ -275,7 +275,7 @@ def test_portal_that_fails_for_a_moment_is_tried_again(page: Page, tmp_path: Pat
         route.fulfill(status=status, json={"detail": "later"}) if status else route.continue_()
 
     page.context.route("**/api/v1/versions/*/parts", fail_twice)
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("#send")
 
@@ -285,7 +285,7 @@ def test_portal_that_fails_for_a_moment_is_tried_again(page: Page, tmp_path: Pat
 
 def test_digest_of_a_stream_is_sha256(page: Page) -> None:
     """Each length around the blocks of 64 bytes, cut anywhere."""
-    page.goto("/upload")
+    page.goto("/vision/upload")
     digests: list[list[str]] = page.evaluate(
         """async () => {
           const { Sha256 } = await import("/static/js/upload/sha256.js");
@@ -311,7 +311,7 @@ def test_large_file_is_digested_by_the_worker_before_it_is_sent(page: Page, tmp_
     path = tmp_path / "detector.onnx"
     body = onnx_models.large(megabytes=35)
     path.write_bytes(body)
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("#send")
     wait_for_verification(page)

@@ -83,7 +83,7 @@ def test_an_ensemble_is_loaded_and_answers(
     assert result.warm_ms > 0
     assert step(version) == {"name": "Load test", "ok": True, "detail": result.describe()}
     client.force_login(people.viewer)
-    card = page(client.get(f"/models/vision/classes/{version.number}")).part("load-test")
+    card = page(client.get(f"/vision/models/classes/{version.number}")).part("load-test")
     assert card.term("Loaded in") == f"{result.load_seconds:.1f} s"
     assert card.term("First answer") == format_milliseconds(result.first_ms)
     answer = client.get(f"/api/v1/versions/{version.pk}").json()["load_test"]
@@ -371,7 +371,7 @@ def test_a_shape_that_the_file_declares_wrong_is_a_warning(
     assert step(version)["ok"] is False
     assert "387 is FP32 [64, 1, 16], and FP32 [1, -1] in the signature" in step(version)["detail"]
     client.force_login(people.viewer)
-    text = page(client.get(f"/models/vision/{version.model.name}/{version.number}")).text
+    text = page(client.get(f"/vision/models/{version.model.name}/{version.number}")).text
     assert "answers FP32 [64, 1, 16]" in text
 
 

@@ -108,7 +108,7 @@ def test_the_page_shows_metrics_with_their_direction_and_the_readme_without_its_
     )
     client.force_login(people.viewer)
 
-    response = client.get("/models/vision/detector/1")
+    response = client.get("/vision/models/detector/1")
 
     rows = [tuple(row.values()) for row in page(response).rows if "Metric" in row]
     assert rows == [("loss", "0.1", "lower"), ("mAP", "0.52", "higher"), ("score", "3", "lower")]

@@ -22,15 +22,15 @@ def test_every_page_of_a_ready_version_answers(
     client.force_login(people.member)
 
     expected = {
-        "/models": ["detector", "staging → 2"],
-        "/models?q=det&label=edge&sort=name": ["detector"],
-        "/models/vision/detector": ["0.95", "Metrics by version", "map50"],
-        "/models/vision/detector/compare?v=1&v=2": ["differs", "0.9"],
-        "/models/vision/detector/edit": ["Description"],
-        "/models/vision/detector/2": ["tritonclient", "config.pbtxt", "VersionId", "Deploy"],
-        "/models/vision/detector/2/metadata": ["0.95", "map50 = 0.5"],
-        "/models/vision/detector/2/checks": ["Serving repository"],
-        "/upload": ["Drop a model here", "noscript"],
+        "/vision/models": ["detector", "staging → 2"],
+        "/vision/models?q=det&label=edge&sort=name": ["detector"],
+        "/vision/models/detector": ["0.95", "Metrics by version", "map50"],
+        "/vision/models/detector/compare?v=1&v=2": ["differs", "0.9"],
+        "/vision/models/detector/edit": ["Description"],
+        "/vision/models/detector/2": ["tritonclient", "config.pbtxt", "VersionId", "Deploy"],
+        "/vision/models/detector/2/metadata": ["0.95", "map50 = 0.5"],
+        "/vision/models/detector/2/checks": ["Serving repository"],
+        "/vision/upload": ["Drop a model here", "noscript"],
     }
     for address, fragments in expected.items():
         answer = client.get(address)
@@ -47,9 +47,9 @@ def test_a_lone_version_offers_no_comparison(
     verified(onnx_models.linear())
     client.force_login(people.member)
 
-    alone = page(client.get("/models/vision/detector"))
+    alone = page(client.get("/vision/models/detector"))
 
     assert not [part for part in alone.all("input") if part.attributes.get("name") == "v"]
     verified(onnx_models.linear(scale=2))
-    both = page(client.get("/models/vision/detector"))
+    both = page(client.get("/vision/models/detector"))
     assert len([part for part in both.all("input") if part.attributes.get("name") == "v"]) == 2

@@ -47,7 +47,7 @@ SELECT = """([moment, path, button]) => {
 def chosen(page: Page, tmp_path: Path) -> Path:
     path = tmp_path / "detector.onnx"
     path.write_bytes(onnx_models.linear())
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     expect(page.locator("#file-note")).to_contain_text("ONNX")
     return path
@@ -162,7 +162,7 @@ def test_parts_that_are_missing_when_files_are_assembled_are_sent_again(
     page.context.route(
         "**/files/complete", lambda route: route.fulfill(status=409, json=problem), times=1
     )
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#folder", folder)
     page.click("#send")
 

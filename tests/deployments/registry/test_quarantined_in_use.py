@@ -66,14 +66,11 @@ def test_live_deployments_of_the_version_are_listed_and_continue(
         "cluster": "eks-test",
     }
     assert "It serves detector, which continue." in row["reason"]
-    shown = page(signed_in(world.admin).get("/models/quarantined-in-use")).text
+    shown = page(signed_in(world.admin).get("/quarantined-in-use")).text
     assert "1 deployment" in shown
     assert "a new rule" in shown
     assert signed_in(world.stranger).get(API).json() == []
-    assert (
-        "No live deployment"
-        in page(signed_in(world.stranger).get("/models/quarantined-in-use")).text
-    )
+    assert "No live deployment" in page(signed_in(world.stranger).get("/quarantined-in-use")).text
 
 
 def test_what_ended_is_not_listed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,8 +49,8 @@ def queries(client: Client, address: str) -> int:
 @pytest.mark.parametrize(
     "address",
     [
-        "/models",
-        "/models/vision/m0",
+        "/vision/models",
+        "/vision/models/m0",
         "/api/v1/models",
         "/api/v1/versions",
         "/api/v1/models/vision/m0/versions",

@@ -64,17 +64,17 @@ def new(client: Client, world: World, version: ModelVersion, at: str, **typed: s
         "at": at,
         **typed,
     }
-    return client.post("/deployments/new", data)
+    return client.post("/vision/deployments/new", data)
 
 
 def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_is_not_verified(
     client: Client,
 ) -> None:
-    assert pages.page(client.get("/register?model=chat")).field("source_uri").value == ""
+    assert pages.page(client.get("/vision/register?model=chat")).field("source_uri").value == ""
 
-    made = client.post("/register", TYPED, follow=True)
+    made = client.post("/vision/register", TYPED, follow=True)
 
-    assert made.redirect_chain == [("/models/vision/chat/1", 302)]
+    assert made.redirect_chain == [("/vision/models/chat/1", 302)]
     page = text_of(made)
     assert "chat:1 registered." in page
     assert URI in page
@@ -89,13 +89,13 @@ def test_a_reference_is_registered_in_the_browser_and_its_page_says_what_is_not_
         "licence": "Apache-2.0",
         "metrics": {"accuracy": 0.8},
     }
-    assert "by reference" in text_of(client.get("/models/vision/chat"))
+    assert "by reference" in text_of(client.get("/vision/models/chat"))
 
 
 def test_an_error_is_shown_at_its_field_and_nothing_is_created(client: Client) -> None:
     wrong = {**TYPED, "source_uri": "hf://me:hunter2@org/chat", "parameters_millions": "8B"}
 
-    answer = client.post("/register", wrong)
+    answer = client.post("/vision/register", wrong)
 
     page = text_of(answer)
     assert answer.status_code == 422
@@ -109,17 +109,17 @@ def test_a_viewer_reads_who_may(
 ) -> None:
     viewer = signed_in(world.viewer)
 
-    assert "You can't register versions" in text_of(viewer.get("/register"))
-    refused = viewer.post("/register", TYPED)
+    assert "You can't register versions" in text_of(viewer.get("/vision/register"))
+    refused = viewer.post("/vision/register", TYPED)
 
     assert refused.status_code == 422
     assert not Model.objects.filter(name="chat").exists()
 
 
 def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
-    client.post("/register", {**TYPED, "source_uri": "hf://org/chat"})
+    client.post("/vision/register", {**TYPED, "source_uri": "hf://org/chat"})
 
-    page = text_of(client.get("/models/vision/chat/1"))
+    page = text_of(client.get("/vision/models/chat/1"))
 
     assert "can change after approval" in page
     assert "add the commit" in page
@@ -128,7 +128,7 @@ def test_a_loose_reference_warns_on_its_page(client: Client) -> None:
 def test_the_form_takes_the_weights_from_the_version_and_needs_nothing_else(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    page = pages.page(client.get(f"/deployments/new?version={version.pk}"))
+    page = pages.page(client.get(f"/vision/deployments/new?version={version.pk}"))
 
     assert URI in page.text
     assert "8,190 million parameters, bf16, up to 32,768 tokens" in page.text
@@ -154,7 +154,7 @@ def test_a_reference_is_not_offered_beside_others(
     client: Client, world: World, version: ModelVersion
 ) -> None:
     page = pages.page(
-        client.post("/deployments/new", {"version": world.version1.pk, "at": "scaling"})
+        client.post("/vision/deployments/new", {"version": world.version1.pk, "at": "scaling"})
     )
 
     assert page.fields("additional_model_1")

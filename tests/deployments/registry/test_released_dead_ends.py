@@ -104,7 +104,7 @@ def test_no_release_is_asked_for_or_taken(
     version.refresh_from_db()
     assert (version.state, version.release) == (VersionState.QUARANTINED, {})
     client.force_login(people.admin)
-    shown = page(client.get(f"/models/vision/{version.model.name}/{version.number}"))
+    shown = page(client.get(f"/vision/models/{version.model.name}/{version.number}"))
     assert "Release from quarantine" not in shown.text
 
 

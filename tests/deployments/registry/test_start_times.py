@@ -16,7 +16,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-_URL = "/models/vision/detector/1"
+_URL = "/vision/models/detector/1"
 
 
 def _start(
@@ -124,9 +124,9 @@ def test_a_deployment_that_starts_says_how_long_that_usually_takes(
 ) -> None:
     client = signed_in(measured.viewer)
     usual = "Typical start: 2 min 10 s on g5.xlarge (3 starts)"
-    assert usual not in page(client.get("/deployments/vision/detector")).text
+    assert usual not in page(client.get("/vision/deployments/detector")).text
     measured.cluster.make_ready("detector-r1", is_ready=False)
     deployment = measured.version1.revisions.get().deployment
     measured.reconcile_now(deployment)
 
-    assert usual in page(client.get("/deployments/vision/detector")).text
+    assert usual in page(client.get("/vision/deployments/detector")).text

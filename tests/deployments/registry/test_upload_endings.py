@@ -126,11 +126,11 @@ def test_stop_is_one_action_of_the_page_and_of_the_api(
 ) -> None:
     client.force_login(people.member)
     first, second = upload(onnx_models.linear()), upload(onnx_models.linear(scale=2))
-    shown = page(client.get("/models/vision/detector/1"))
+    shown = page(client.get("/vision/models/detector/1"))
     (stop,) = (form for form in shown.all("form") if "Stop verification" in form.buttons)
-    assert stop.attributes["action"] == "/models/vision/detector/1/stop"
+    assert stop.attributes["action"] == "/vision/models/detector/1/stop"
 
-    assert client.post("/models/vision/detector/1/stop").status_code == 302
+    assert client.post("/vision/models/detector/1/stop").status_code == 302
     assert (
         client.post(f"/api/v1/versions/{second.pk}/stop", content_type="application/json").json()[
             "state"
@@ -148,7 +148,7 @@ def test_a_viewer_sees_no_stop(people: People, upload: Upload, client: Client) -
     version = upload(onnx_models.linear())
     client.force_login(people.viewer)
 
-    assert b"/1/stop" not in client.get("/models/vision/detector/1").content
+    assert b"/1/stop" not in client.get("/vision/models/detector/1").content
     with pytest.raises(Forbidden):
         upload_endings.stop_verification(actor=people.viewer, version_id=version.pk)
     assert ModelVersion.objects.get().state == VersionState.VERIFYING
@@ -160,13 +160,13 @@ def test_a_discarded_failed_upload_leaves_no_model(
     version = verified(hostile_graphs.cycle())
     assert version.state == VersionState.FAILED
     client.force_login(people.member)
-    assert "/models/vision/detector/1/discard" in client.get("/upload").content.decode()
+    assert "/vision/models/detector/1/discard" in client.get("/vision/upload").content.decode()
 
-    assert client.post("/models/vision/detector/1/discard").status_code == 302
+    assert client.post("/vision/models/detector/1/discard").status_code == 302
 
     with pytest.raises(NotFound):
         versions.get_version(actor=people.member, version_id=version.pk)
-    assert "/models/vision/detector/1/discard" not in client.get("/upload").content.decode()
+    assert "/vision/models/detector/1/discard" not in client.get("/vision/upload").content.decode()
     verification.advance(version.pk)
     assert ModelVersion.objects.count() == Model.objects.count() == 0
     assert s3_store.list_keys("") == []
@@ -218,7 +218,7 @@ def test_a_discarded_folder_leaves_no_byte_of_any_file(
         assert s3_store.list_keys("") != []
     client.force_login(people.member)
 
-    assert client.post("/models/vision/detector/1/discard").status_code == 302
+    assert client.post("/vision/models/detector/1/discard").status_code == 302
 
     verification.advance(version.pk)
     assert (

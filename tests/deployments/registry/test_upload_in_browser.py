@@ -26,7 +26,7 @@ def big_model(folder: Path) -> Path:
 def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     page: Page, tmp_path: Path
 ) -> None:
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", big_model(tmp_path))
     expect(page.locator("[name=model]")).to_have_value("detector")
     page.fill("[name=metrics]", "accuracy = 0.91")
@@ -43,7 +43,7 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
 
     expect(page.locator("#verification")).to_have_attribute("data-state", "ready")
     expect(page.get_by_role("link", name="Deploy", exact=True)).to_have_attribute(
-        "href", f"/deployments/new?version={version.pk}"
+        "href", f"/vision/deployments/new?version={version.pk}"
     )
     assert version.has_part_checksums
     assert version.metadata == {"metrics": {"accuracy": 0.91}}
@@ -60,7 +60,7 @@ def test_torchscript_is_declared_in_the_form_and_corrected_on_its_page(
 ) -> None:
     path = tmp_path / "rows.pt"
     path.write_bytes(exported.files_of("torchscript")["rows.pt"])
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("text=Batching, sizes, inputs and outputs")
     page.fill("[name=inputs]", "rows = FP32 -1 by 4")
@@ -73,7 +73,7 @@ def test_torchscript_is_declared_in_the_form_and_corrected_on_its_page(
     expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
     version = apart(verify_the_only_version)
     assert version.state == VersionState.QUARANTINED
-    page.goto("/models/vision/rows/1")
+    page.goto("/vision/models/rows/1")
     expect(page.locator("#verification")).to_contain_text("forward takes 2: rows, scale")
     expect(page.locator("#declare [name=inputs]")).to_have_value("rows = FP32 -1 x 4")
     page.fill("#declare [name=inputs]", "rows = FP32 -1 x 4\nscale = FP32 -1 x 1")
@@ -95,7 +95,7 @@ def test_an_upload_goes_on_after_the_tab_was_closed(page: Page, tmp_path: Path) 
         route.continue_() if len(sent) <= 2 else route.abort()
 
     page.context.route("**/detector.onnx?*", let_two_parts_through)
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("#send")
     expect(page.locator("#progress-text")).to_contain_text("of 19 MiB")
@@ -105,7 +105,7 @@ def test_an_upload_goes_on_after_the_tab_was_closed(page: Page, tmp_path: Path) 
     context.unroute("**/detector.onnx?*")
 
     again = context.new_page()
-    again.goto("/upload")
+    again.goto("/vision/upload")
     expect(again.locator("#unfinished")).to_contain_text("detector.onnx")
     again.set_input_files("#file", path)
     expect(again.locator("#file-note")).to_contain_text("Already partly uploaded as detector:1")
@@ -136,7 +136,7 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_typed(
 ) -> None:
     path = tmp_path / "detector.onnx"
     path.write_bytes(onnx_models.linear())
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.fill("[name=model]", "My_Detector")
     page.fill("[name=metrics]", "accuracy 91")
@@ -153,13 +153,13 @@ def test_known_bytes_are_reported_and_sent_again_only_on_request(
 ) -> None:
     path = tmp_path / "detector.onnx"
     path.write_bytes(onnx_models.linear())
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("#send")
     expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
     apart(verify_the_only_version)
 
-    page.goto("/upload")
+    page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.click("#send")
     expect(page.locator("#problem")).to_contain_text("already version 1 of detector")

@@ -67,15 +67,15 @@ def test_stopping_it_on_the_page_keeps_the_version(
     before = facts_of(version)
     declare_smaller(people, version)
     client.force_login(people.member)
-    page = client.get("/models/vision/detector/1").content.decode()
+    page = client.get("/vision/models/detector/1").content.decode()
     assert "The version keeps its previous declaration." in page
     assert "The version is marked as failed and its file is deleted." not in page
 
-    assert client.post("/models/vision/detector/1/stop").status_code == 302
+    assert client.post("/vision/models/detector/1/stop").status_code == 302
 
     reason = f"member stopped the verification with a new declaration. {_AS_BEFORE}"
     assert_as_before(version, before, reason)
-    assert reason in client.get("/models/vision/detector/1").content.decode()
+    assert reason in client.get("/vision/models/detector/1").content.decode()
     event = AuditEvent.objects.get(action="version.stopped")
     assert (event.actor_name, event.object_label) == ("member", "detector:1")
     assert event.before == {"state": "verifying"}

@@ -194,22 +194,26 @@ def test_corrected_metadata_is_found_and_the_former_is_not(people: People, clien
 
 
 def test_the_page_finds_a_version_and_narrows(client: Client) -> None:
-    answer = client.get("/models", {"q": "int8 mAP>0.5"})
+    answer = client.get("/vision/models", {"q": "int8 mAP>0.5"})
 
     shown = page(answer)
     assert [row["Version"] for row in shown.rows] == ["detector:2"]
     assert shown.rows[0]["map"] == "0.52"
     assert shown.rows[0]["Dataset"] == "2026-10"
-    assert shown.link("detector:2") == "/models/vision/detector/2"
+    assert shown.link("detector:2") == "/vision/models/detector/2"
     assert "label=edge" in shown.links["edge 1"]
 
 
 def test_the_page_shows_models_until_the_search_says_more(client: Client) -> None:
-    assert [row["Name"] for row in page(client.get("/models?q=detector")).rows] == ["detector"]
-    assert page(client.get("/models?q=scratches")).rows[0]["Version"] == "detector:2"
-    sorted_by_map = page(client.get("/models?sort=-metric:map")).rows
+    assert [row["Name"] for row in page(client.get("/vision/models?q=detector")).rows] == [
+        "detector"
+    ]
+    assert page(client.get("/vision/models?q=scratches")).rows[0]["Version"] == "detector:2"
+    sorted_by_map = page(client.get("/vision/models?sort=-metric:map")).rows
     assert [row["map"] for row in sorted_by_map] == ["0.61", "0.52", "0.41"]
-    fragment = client.get("/models?q=v3", headers={"HX-Request": "true", "HX-Target": "results"})
+    fragment = client.get(
+        "/vision/models?q=v3", headers={"HX-Request": "true", "HX-Target": "results"}
+    )
     assert not page(fragment).is_whole_page
     assert page(fragment).rows[0]["Version"] == "detector:3"
 
@@ -223,9 +227,9 @@ def test_all_teams_are_a_choice(people: People, client: Client) -> None:
         draft=ReferenceDraft("hf://org/five", metadata=INT8),
     )
 
-    assert len(page(client.get("/models?q=v1&team=vision")).rows) == 2
-    assert len(page(client.get("/models?q=v1&teams=all")).rows) == 3
-    assert [row["Version"] for row in page(client.get("/models?q=nlp/detector:1")).rows] == [
+    assert len(page(client.get("/vision/models?q=v1&team=vision")).rows) == 2
+    assert len(page(client.get("/vision/models?q=v1&teams=all")).rows) == 3
+    assert [row["Version"] for row in page(client.get("/vision/models?q=nlp/detector:1")).rows] == [
         "detector:1 nlp"
     ]
 

@@ -18,7 +18,7 @@ from tests.page import page
 
 pytestmark = pytest.mark.django_db
 COUNT = 20_000
-PAGE = "/models/vision/detector/1"
+PAGE = "/vision/models/detector/1"
 
 
 @pytest.fixture
@@ -75,9 +75,9 @@ def test_comparing_and_the_other_pages_are_bounded(
     client.force_login(people.member)
 
     for address in (
-        "/models/vision/detector/compare?v=1&v=2",
-        "/models/vision/detector",
-        "/models/vision/detector/golden-requests/new",
+        "/vision/models/detector/compare?v=1&v=2",
+        "/vision/models/detector",
+        "/vision/models/detector/golden-requests/new",
     ):
         answer = client.get(address)
         assert answer.status_code == 200, address

@@ -44,7 +44,7 @@ def test_the_form_and_rest_have_it(world: World, signed_in: SignIn) -> None:
     client = APIClient()
     client.force_authenticate(world.lead)
 
-    form = page(signed_in(world.member).get("/deployments/vision/detector/canary"))
+    form = page(signed_in(world.member).get("/vision/deployments/detector/canary"))
     body = {"name": "careful", "steps": [STEP], "plan": {"guards": [LIMIT]}}
     made = client.post("/api/v1/teams/vision/rollout-templates", body, format="json")
 
@@ -79,7 +79,7 @@ def test_a_rollout_is_aborted_by_it_and_the_page_says_why(world: World, signed_i
     for _ in range(25):
         read(world, rollout, latency_us=60_000)
 
-    page = signed_in(world.lead).get("/deployments/vision/detector/rollout").content.decode()
+    page = signed_in(world.lead).get("/vision/deployments/detector/rollout").content.decode()
 
     assert (before.guard, before.stable, before.candidate) == (
         "Time per request",

@@ -134,7 +134,7 @@ def test_the_form_offers_guards_on_tokens_to_language_models_only(
     world: World, signed_in: SignIn
 ) -> None:
     deployment = world.serving()
-    client, place = signed_in(world.member), "/deployments/vision/detector/canary"
+    client, place = signed_in(world.member), "/vision/deployments/detector/canary"
 
     plain = client.get(place)
     as_language_model(deployment)

@@ -20,7 +20,7 @@ from tests.deployments.canaries import serve
 from tests.deployments.signed_in import start_canary
 from tests.deployments.world import World
 
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 SignIn = Callable[[User], Client]
 
 
@@ -58,7 +58,9 @@ def answered(world: World, name: str = "detector-r1", requests: int = 11_280) ->
 
 def shown_rates(client: Client) -> list[str]:
     """Of the tile at home, of the row there, of the list, and of the overview."""
-    home, listed = (pages.page(client.get(address)) for address in ("/", "/deployments"))
+    home, listed = (
+        pages.page(client.get(address)) for address in ("/vision", "/vision/deployments")
+    )
     overview = pages.page(client.get(ONE))
     rows = [next(row["req/s"] for row in shown.rows if "req/s" in row) for shown in (home, listed)]
     tiles = [shown.terms("Requests")[0].removesuffix(" /s") for shown in (home, overview)]
@@ -92,7 +94,7 @@ def test_what_is_stopped_answers_nothing_anywhere(
     client = signed_in(world.viewer)
 
     assert shown_rates(client) == ["0.0"] * 4
-    for address in (ONE, "/", "/deployments"):
+    for address in (ONE, "/vision", "/vision/deployments"):
         shown = pages.page(client.get(address))
         text = shown.text
         assert "Ready" not in [pill.text for pill in shown.all("span")]

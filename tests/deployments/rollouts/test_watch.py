@@ -169,7 +169,7 @@ def test_a_drain_that_takes_longer_than_the_watch_is_not_cut(world: World) -> No
 
 def test_the_page_and_rest_say_so(world: World, signed_in: SignIn) -> None:
     _, rollout = watched(world)
-    address = "/deployments/vision/detector/rollout"
+    address = "/vision/deployments/detector/rollout"
 
     shown = page(signed_in(world.lead).get(address))
     as_member = page(signed_in(world.member).get(address))

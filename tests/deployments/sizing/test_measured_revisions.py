@@ -57,7 +57,7 @@ def measured_mib(version: ModelVersion) -> tuple[str, int] | None:
 
 
 def shown_memory(client: Client, version: ModelVersion) -> str:
-    return page(client.get(f"/models/vision/detector/{version.number}")).term("GPU memory")
+    return page(client.get(f"/vision/models/detector/{version.number}")).term("GPU memory")
 
 
 def retired(world: World, mib: int | None = 9_000) -> Deployment:

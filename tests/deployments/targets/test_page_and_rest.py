@@ -16,7 +16,7 @@ from tests.deployments.targets.traffic import counted, record, set_target
 from tests.deployments.world import World
 from tests.page import page
 
-TAB = "/deployments/vision/detector/targets"
+TAB = "/vision/deployments/detector/targets"
 FORM = {
     "metric": "availability",
     "objective_percent": "99.5",

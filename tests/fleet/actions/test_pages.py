@@ -35,7 +35,7 @@ def test_from_the_node_to_a_drain_that_is_done(
     assert "Request sent." in waiting.text
     assert "Only a platform admin can decide on fleet actions." in waiting.text
     assert "kernel update" in shown.text
-    assert shown.link("detector") == "/deployments/vision/detector"
+    assert shown.link("detector") == "/vision/deployments/detector"
     assert approved.status_code == 302
     assert "All pods are evicted." in done.text
     assert "Drain node-1" in page(client.get("/fleet/actions")).text

@@ -148,7 +148,7 @@ def test_the_nodes_page_says_who_holds_which_device(vision: Team) -> None:
     assert rows[0]["Held by"] == "detector vision/detector-r1-abc"
     assert rows[0]["Team"] == "vision"
     assert rows[1]["Held by"] == "theirs lab/theirs"
-    assert shown.link("detector") == "/deployments/vision/detector"
+    assert shown.link("detector") == "/vision/deployments/detector"
     assert "4 \N{MULTIPLICATION SIGN} NVIDIA A100-SXM4-80GB, 80 GiB each" in shown.term("GPUs")
     assert shown.term("Sharing") == "Claimed individually (DRA)"
     assert "MIG layout" not in shown.text

@@ -134,7 +134,7 @@ def test_the_page_names_pods_and_budgets(
     assert shown.term("Pods to move").startswith("2 1 with room")
     assert shown.term("Blocking budgets").startswith("1 ")
     assert shown.term("Saving after removal").startswith("$1.01 / h")
-    assert shown.link("detector") == "/deployments/vision/detector"
+    assert shown.link("detector") == "/vision/deployments/detector"
     assert "no room on nodes of its type" in shown.text
 
 

@@ -106,7 +106,7 @@ def test_price_has_its_source_and_links_lead_there(admin: Client, node: Node, vi
 
     assert shown.term("Price").startswith("$5.67")
     assert "list, 21 Nov 2026" in shown.term("Price")
-    assert shown.link("detector") == "/deployments/vision/detector"
+    assert shown.link("detector") == "/vision/deployments/detector"
 
 
 def test_a_node_that_vanished_keeps_its_page(admin: Client, node: Node, vision: Team) -> None:

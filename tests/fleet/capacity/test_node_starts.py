@@ -123,7 +123,7 @@ def test_the_page_shows_both_and_links_to_the_deployment(
     assert ranker_row["This node"] == "1 min 1 start"
     assert ranker_row["Other g5.12xlarge"] == "not started there"
     assert ranker_row["Image"] == "30 s"
-    assert shown.link("detector-r1") == "/deployments/vision/detector"
+    assert shown.link("detector-r1") == "/vision/deployments/detector"
 
 
 def test_a_node_without_starts_shows_no_table(member: Client, node: Node) -> None:

@@ -23,7 +23,7 @@ def test_each_gpu_is_a_tile_that_names_its_holder(admin: Client, node: Node, vis
 
     fleet = page(admin.get("/fleet"))
 
-    assert fleet.link("detector") == "/deployments/vision/detector"
+    assert fleet.link("detector") == "/vision/deployments/detector"
     assert any(t.startswith("vision/detector · detector-pod · 1 GPU · 70% ") for t in fleet.titles)
     assert any("rank-pod" in t and t.endswith("utilisation not known") for t in fleet.titles)
     assert fleet.term("GPUs allocated").startswith("1.25 of 4")

@@ -23,7 +23,7 @@ def test_one_team_is_compared_with_its_budget(member: Client, admin: Client) -> 
     compared = "$0.00 of $1,000 At the current rate; 0% used"
 
     assert forecast_of(member) == compared
-    assert forecast_of(admin, "?of=vision") == compared
+    assert forecast_of(admin, "?team=vision") == compared
 
 
 def test_the_whole_fleet_has_no_budget_because_idle_is_no_teams(

@@ -73,7 +73,7 @@ def test_costs_of_a_team_leave_out_others_and_idle(
 def test_the_idle_of_one_team_is_not_kept_from_an_admin(
     admin: Client, vision: Team, ledger_rows: None
 ) -> None:
-    costs = page(admin.get("/costs?of=vision"))
+    costs = page(admin.get("/costs?team=vision"))
 
     assert costs.term("Idle") == "Of the whole fleet: choose all teams"
 
@@ -113,13 +113,13 @@ def test_every_amount_leads_to_its_ledger_rows(
         (
             "team",
             {
-                "nlp": "/costs?of=nlp&group=deployment&range=7d",
-                "vision": "/costs?of=vision&group=deployment&range=7d",
+                "nlp": "/costs?team=nlp&group=deployment&range=7d",
+                "vision": "/costs?team=vision&group=deployment&range=7d",
             },
         ),
-        ("model", {"vision/detector": "/models/vision/detector"}),
-        ("deployment", {"vision/detector": "/deployments/vision/detector"}),
-        ("revision", {"vision/detector 1": "/deployments/vision/detector"}),
+        ("model", {"vision/detector": "/vision/models/detector"}),
+        ("deployment", {"vision/detector": "/vision/deployments/detector"}),
+        ("revision", {"vision/detector 1": "/vision/deployments/detector"}),
         ("cluster", {"local": "/fleet?cluster=local"}),
     ],
 )
@@ -215,7 +215,7 @@ def test_the_forecast_is_not_known_when_a_price_is_not(
 
 
 def test_an_address_that_means_nothing_shows_this_month(admin: Client, ledger_rows: None) -> None:
-    answer = admin.get("/costs?range=banana&group=moon&start=x&end=2026-13-40&of=nobody")
+    answer = admin.get("/costs?range=banana&group=moon&start=x&end=2026-13-40&team=nobody")
 
     assert answer.status_code == 200
     assert "1 Nov" in answer.content.decode()

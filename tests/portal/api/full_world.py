@@ -165,7 +165,7 @@ def fill(world: World) -> FullWorld:
         deployment=deployment,
         subject="Queue of vision/detector",
         message="Requests wait.",
-        path="/deployments/vision/detector",
+        path="/vision/deployments/detector",
         opened_at=clock.now(),
     )
     ServiceTarget.objects.create(

@@ -63,7 +63,7 @@ def test_rest_without_tls_is_refused_and_not_redirected(settings: Any) -> None:
 
     assert (answer.status_code, answer.json()["code"]) == (403, "https_required")
     assert "revoke it" in answer.json()["detail"]
-    assert client.get("/models").status_code == 301
+    assert client.get("/vision/models").status_code == 301
     assert client.get("/api/v1/teams", headers={"x-forwarded-proto": "https"}).status_code == 200
 
 
@@ -247,7 +247,7 @@ def test_our_own_fault_is_a_problem_for_programs_and_a_page_for_people(
     client.force_login(make_user())
 
     answer = client.get("/api/v1/me")
-    page = border.server_error(RequestFactory().get("/models"))
+    page = border.server_error(RequestFactory().get("/vision/models"))
 
     assert (answer.status_code, answer["Content-Type"]) == (500, CONTENT_TYPE)
     assert answer.json()["code"] == "internal_error"

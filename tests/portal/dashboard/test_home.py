@@ -54,7 +54,7 @@ def measure(world: World, requests: int, failures: int) -> None:
 def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> None:
     requests.request_deploy(actor=world.member, draft=world.draft("street"))
 
-    page = signed_in(world.lead).get("/").content.decode()
+    page = signed_in(world.lead).get("/vision").content.decode()
 
     assert "Approve?" in page
     assert "Deploy detector:1 as street" in page
@@ -63,7 +63,7 @@ def test_a_lead_sees_what_waits_for_them(world: World, signed_in: SignIn) -> Non
 def test_the_requester_is_not_asked_to_approve_their_own(world: World, signed_in: SignIn) -> None:
     requests.request_deploy(actor=world.member, draft=world.draft("street"))
 
-    assert "Approve?" not in signed_in(world.member).get("/").content.decode()
+    assert "Approve?" not in signed_in(world.member).get("/vision").content.decode()
 
 
 def test_a_promotable_rollout_shows_up_for_the_lead(world: World, signed_in: SignIn) -> None:
@@ -71,7 +71,7 @@ def test_a_promotable_rollout_shows_up_for_the_lead(world: World, signed_in: Sig
     world.clock.move(61)
     serve(world, deployment, 10)
 
-    page = signed_in(world.lead).get("/").content.decode()
+    page = signed_in(world.lead).get("/vision").content.decode()
 
     assert "Promote?" in page
     assert "detector 10% → 50%" in page
@@ -88,7 +88,7 @@ def test_failing_deployments_and_quarantines_are_listed_with_their_reason(
         state=VersionState.QUARANTINED, state_reason="a pickle that runs code"
     )
 
-    page = signed_in(world.viewer).get("/").content.decode()
+    page = signed_in(world.viewer).get("/vision").content.decode()
 
     assert "Failing" in page
     assert "out of GPU memory" in page
@@ -99,7 +99,7 @@ def test_figures_follow_what_was_measured(world: World, signed_in: SignIn) -> No
     world.serving()
     measure(world, requests=600, failures=6)
 
-    page = signed_in(world.viewer).get("/").content.decode()
+    page = signed_in(world.viewer).get("/vision").content.decode()
 
     assert "1.0%" in page
     assert "5.0 ms" in page
@@ -109,7 +109,7 @@ def test_figures_follow_what_was_measured(world: World, signed_in: SignIn) -> No
 def test_nothing_measured_is_not_known_and_not_zero(world: World, signed_in: SignIn) -> None:
     world.serving()
 
-    home = page(signed_in(world.viewer).get("/"))
+    home = page(signed_in(world.viewer).get("/vision"))
 
     assert "0.0 /s" not in home.text
     assert "not known" in home.text
@@ -120,7 +120,7 @@ def test_a_forecast_over_the_budget_is_shown(world: World, signed_in: SignIn) ->
     measure(world, requests=1, failures=0)
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal("0.01"))
 
-    page = signed_in(world.viewer).get("/").content.decode()
+    page = signed_in(world.viewer).get("/vision").content.decode()
 
     assert "exceed its budget" in page
 
@@ -131,7 +131,7 @@ def test_home_and_costs_show_one_forecast(world: World, signed_in: SignIn) -> No
     world.clock.move(3600)
     client = signed_in(world.viewer)
 
-    home = re.search(r"Forecast (\$[\d,.]+)", client.get("/").content.decode())
+    home = re.search(r"Forecast (\$[\d,.]+)", client.get("/vision").content.decode())
     costs = re.match(r"(\$[\d,.]+)", page(client.get("/costs")).term("Month forecast"))
 
     assert home is not None
@@ -142,7 +142,7 @@ def test_home_and_costs_show_one_forecast(world: World, signed_in: SignIn) -> No
 def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: SignIn) -> None:
     world.serving()
 
-    page = signed_in(world.viewer).get("/").content.decode()
+    page = signed_in(world.viewer).get("/vision").content.decode()
 
     assert "deployment approved" in page
     assert "got a node" not in page
@@ -152,10 +152,10 @@ def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: 
 def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> None:
     membership = make_membership(team=make_team(slug="fresh", name="Fresh"))
 
-    shown = page(signed_in(membership.user).get("/"))
+    shown = page(signed_in(membership.user).get("/fresh"))
 
     assert "Fresh has no models yet" in shown.text
-    assert "/upload" in shown.links.values()
+    assert "/vision/upload" in shown.links.values()
 
 
 def test_a_person_without_a_team_reads_what_to_do(db: None, signed_in: SignIn) -> None:
@@ -165,7 +165,7 @@ def test_a_person_without_a_team_reads_what_to_do(db: None, signed_in: SignIn) -
 
 
 def test_the_home_page_polls(world: World, signed_in: SignIn) -> None:
-    part = page(signed_in(world.viewer).get("/", **HTMX, HTTP_HX_TARGET="home"))
+    part = page(signed_in(world.viewer).get("/vision", **HTMX, HTTP_HX_TARGET="home"))
 
     assert part.part("home").text
     assert not part.is_whole_page
@@ -179,14 +179,14 @@ def test_home_needs_as_many_queries_for_many_deployments_as_for_few(
     add_deployments(world, 1)
     Deployment.objects.filter(name="other00").update(state=DeploymentState.DEGRADED)
     client = signed_in(world.lead)
-    client.get("/")
+    client.get("/vision")
     with django_assert_num_queries(QUERIES):
-        client.get("/")
+        client.get("/vision")
     add_deployments(world, 30, start=1)
     Deployment.objects.filter(name="other07").update(state=DeploymentState.DEGRADED)
 
     with django_assert_num_queries(QUERIES):
-        shown = page(client.get("/"))
+        shown = page(client.get("/vision"))
 
     # The degraded one first, then by name, and no more than fit.
     names = [link for link in shown.links if link.startswith(("other", "detector"))]
@@ -196,14 +196,14 @@ def test_home_needs_as_many_queries_for_many_deployments_as_for_few(
 
 
 def test_open_alerts_of_the_team_are_listed(world: World, signed_in: SignIn) -> None:
-    add_alert(world, 1, path="/deployments/vision/detector/targets")
+    add_alert(world, 1, path="/vision/deployments/detector/targets")
     add_alert(world, 2, ended_at=world.clock.at)
     add_alert(world, 3, silenced_until=world.clock.at + timedelta(hours=1))
     add_alert(world, 4, team=make_team(slug="audio"))
 
-    shown = page(signed_in(world.viewer).get("/"))
+    shown = page(signed_in(world.viewer).get("/vision"))
 
-    assert shown.links["Queue of detector1"] == "/deployments/vision/detector/targets"
+    assert shown.links["Queue of detector1"] == "/vision/deployments/detector/targets"
     assert "Requests wait in detector1." in shown.text
     assert "Queue Queue of detector1" in shown.text
     for number in (2, 3, 4):
@@ -215,14 +215,14 @@ def test_home_lists_the_eight_newest_alerts(
 ) -> None:
     client = signed_in(world.viewer)
     add_alert(world, 0)
-    client.get("/")
+    client.get("/vision")
     with CaptureQueriesContext(connection) as few:
-        client.get("/")
+        client.get("/vision")
     for number in range(1, 12):
         add_alert(world, number, opened_at=world.clock.at + timedelta(minutes=number))
 
     with django_assert_num_queries(len(few)):
-        shown = page(client.get("/"))
+        shown = page(client.get("/vision"))
 
     named = [link for link in shown.links if link.startswith("Queue of")]
     assert named == [f"Queue of detector{number}" for number in range(11, 3, -1)]
@@ -232,12 +232,12 @@ def test_a_budget_is_named_once(world: World, signed_in: SignIn) -> None:
     """The forecast on home says what its alert says."""
     add_alert(world, 1, kind="budget", subject="Budget of vision")
     client = signed_in(world.lead)
-    assert "Budget of vision" in page(client.get("/")).text
+    assert "Budget of vision" in page(client.get("/vision")).text
     world.serving()
     measure(world, requests=1, failures=0)
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal("0.01"))
 
-    shown = page(client.get("/")).text
+    shown = page(client.get("/vision")).text
 
     assert "vision is forecast to exceed its budget" in shown
     assert "Budget of vision" not in shown
@@ -251,7 +251,7 @@ def add_alert(world: World, number: int, **more: Any) -> Alert:
             "key": f"deployment {number}",
             "subject": f"Queue of detector{number}",
             "message": f"Requests wait in detector{number}.",
-            "path": f"/deployments/vision/detector{number}",
+            "path": f"/vision/deployments/detector{number}",
             "opened_at": world.clock.at,
             **more,
         }

@@ -23,7 +23,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-ONE = "/deployments/vision/detector"
+ONE = "/vision/deployments/detector"
 RULE = {
     "name": "Production on H100",
     "team": "vision",
@@ -141,7 +141,7 @@ def test_an_emergency_is_marked_everywhere_until_it_is_reviewed(
     assert client.post(address, {**data, "comment": "Checkout is down."}).status_code == 302
 
     assert "Emergency override" in client.get(address).content.decode()
-    assert "Emergency override: Deploy detector:1" in other.get("/").content.decode()
+    assert "Emergency override: Deploy detector:1" in other.get("/vision").content.decode()
     assert "Emergencies to review" in other.get("/approvals").content.decode()
     assert "Close review" not in client.get(address).content.decode()
     assert client.post(address, {"decision": "close_review", "comment": "ok"}).status_code == 403

@@ -19,8 +19,8 @@ from tests.page import page
 SignIn = Callable[[User], Client]
 
 
-def poll(client: Client) -> str:
-    return client.get("/", **HTMX, HTTP_HX_TARGET="home").content.decode()
+def poll(client: Client, team: str = "vision") -> str:
+    return client.get(f"/{team}", **HTMX, HTTP_HX_TARGET="home").content.decode()
 
 
 def test_the_second_poll_of_a_team_reads_nothing_of_its_traffic(
@@ -69,7 +69,7 @@ def test_the_home_of_another_team_is_another(world: World, signed_in: SignIn) ->
     other = make_membership(user=make_user("nina"), team=make_team(slug="speech", name="Speech"))
     assert "detector" in poll(signed_in(world.lead))
 
-    theirs = poll(signed_in(other.user))
+    theirs = poll(signed_in(other.user), "speech")
 
     assert "detector" not in theirs
     assert "Speech has no models yet" in theirs
@@ -81,4 +81,4 @@ def test_the_page_itself_is_always_of_now(world: World, signed_in: SignIn) -> No
     poll(lead)
     Deployment.objects.update(state_reason="out of GPU memory", state="degraded")
 
-    assert "out of GPU memory" in page(lead.get("/")).text
+    assert "out of GPU memory" in page(lead.get("/vision")).text

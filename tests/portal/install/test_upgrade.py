@@ -33,7 +33,16 @@ from tests.portal.install import web_process
 from tests.portal.install.schema import schema_of
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = ("/", "/models", "/deployments", "/approvals", "/costs", "/fleet", "/audit", "/admin")
+PAGES = (
+    "/vision",
+    "/vision/models",
+    "/vision/deployments",
+    "/approvals",
+    "/costs",
+    "/fleet",
+    "/audit",
+    "/admin",
+)
 REST = ("models", "versions", "deployments", "changes", "clusters", "nodes", "me")
 _MIGRATE_AND_SEED = """
 import json

@@ -415,16 +415,24 @@ def test_channels_and_links() -> None:
 
 
 def test_pages_answer(lead: Client, cluster: RecordingCluster) -> None:
-    versions = [f"/models/vision/detector/{number}" for number in range(1, 7)]
+    versions = [f"/vision/models/detector/{number}" for number in range(1, 7)]
     tabs = ("", "/manifests", "/timeline", "/cost", "/rollout", "/callers", "/quality")
-    deployments = [f"/deployments/vision/detector{tab}" for tab in tabs]
+    deployments = [f"/vision/deployments/detector{tab}" for tab in tabs]
     deployments += [
-        f"/deployments/vision/{name}{tab}"
+        f"/vision/deployments/{name}{tab}"
         for name in ("shared", "chat", "explained", "classifier", "waiting")
         for tab in ("", "/manifests")
     ]
-    lists = ("/", "/models", "/deployments", "/pipelines", "/approvals", "/costs", "/costs/ledger")
-    others = ("/fleet", "/audit", "/alerts", "/models/vision/detector", "/pipelines/vision/both")
+    lists = (
+        "/vision",
+        "/vision/models",
+        "/vision/deployments",
+        "/vision/pipelines",
+        "/approvals",
+        "/costs",
+        "/costs/ledger",
+    )
+    others = ("/fleet", "/audit", "/alerts", "/vision/models/detector", "/vision/pipelines/both")
 
     answers = {
         path: lead.get(path, follow=True).status_code

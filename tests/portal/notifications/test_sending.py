@@ -30,7 +30,7 @@ def _tell(team: Team, event: str = "rollout.waits", **data: Any) -> None:
             event=event,
             subject="detector may go to 25 %",
             message="All guards pass after 512 requests.",
-            path="/deployments/vision/detector/rollout",
+            path="/vision/deployments/detector/rollout",
             data=data,
         )
 

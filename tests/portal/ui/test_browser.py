@@ -134,13 +134,19 @@ def test_the_rail_is_a_drawer_on_a_phone(page: Page) -> None:
 
 
 def test_another_team_is_chosen_and_remembered(page: Page) -> None:
-    page.goto("/fleet")
+    page.goto("/nlp/models")
     page.get_by_label("Team: nlp. Change team").click()
     page.get_by_role("link", name="Vision").click()
+    page.wait_for_url("**/vision/models")
 
-    page.wait_for_url("**/fleet?team=vision")
-    page.goto("/account/tokens")
-    expect(page.get_by_label("Team: vision. Change team")).to_be_visible()
+    page.get_by_role("link", name="Costs").click()
+    page.wait_for_url("**/costs?team=vision")
+    page.get_by_label("Team: vision. Change team").click()
+    page.get_by_role("link", name="All teams").click()
+    page.wait_for_url("**/costs")
+    expect(page.get_by_label("Team: All teams. Change team")).to_be_visible()
+    page.goto("/")
+    page.wait_for_url("**/vision")
 
 
 def test_a_chart_draws_under_the_strict_policy(page: Page) -> None:

@@ -22,7 +22,16 @@ def browser() -> Client:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/deployments", "/approvals", "/fleet", "/audit", "/pipelines", "/models"]
+    "path",
+    [
+        "/vision",
+        "/vision/deployments",
+        "/approvals",
+        "/fleet",
+        "/audit",
+        "/vision/pipelines",
+        "/vision/models",
+    ],
 )
 def test_pages_vary_and_their_parts_are_not_stored(browser: Client, path: str) -> None:
     page = browser.get(path)
@@ -37,7 +46,7 @@ def test_pages_vary_and_their_parts_are_not_stored(browser: Client, path: str) -
 
 
 def test_a_refusal_of_a_fragment_is_not_stored_either(browser: Client) -> None:
-    answer = browser.get("/deployments/vision/nothing", **HTMX)
+    answer = browser.get("/vision/deployments/nothing", **HTMX)
 
     assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
     assert "HX-Request" in answer["Vary"]

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import URLResolver, get_resolver
 
-from portal.accounts.models import Membership, Role, Team, User
+from portal.accounts.models import SLUG, Membership, Role, Team, User
+from portal.accounts.teams import RESERVED_ADDRESSES
+from portal.ui import teams
 from tests.page import page
 
 pytestmark = pytest.mark.django_db
@@ -47,8 +53,8 @@ def test_sign_in_keeps_the_name_and_says_what_is_wrong(client: Client) -> None:
 def test_a_missing_page_shows_the_frame_to_people_and_not_to_strangers(
     browser: Client, client: Client
 ) -> None:
-    inside = browser.get("/no-such-page")
-    outside = client.get("/no-such-page")
+    inside = browser.get("/no/such/page")
+    outside = client.get("/no/such/page")
 
     assert inside.status_code == outside.status_code == 404
     assert "Deployments" in page(inside).links
@@ -63,7 +69,7 @@ def test_theme_is_kept_with_the_person_and_rendered_by_the_server(
 
     assert answer.status_code == 302
     assert ana.theme == "dark"
-    assert '<html lang="en" data-theme="dark">' in browser.get("/no-such-page").content.decode()
+    assert '<html lang="en" data-theme="dark">' in browser.get("/no/such/page").content.decode()
 
 
 def test_unknown_theme_is_refused_and_nothing_changes(browser: Client, ana: User) -> None:
@@ -75,18 +81,87 @@ def test_unknown_theme_is_refused_and_nothing_changes(browser: Client, ana: User
 
 
 def team_of(browser: Client, address: str) -> Team | None:
-    """Which team the request was about."""
-    team: Team | None = getattr(browser.get(address).wsgi_request, "team")  # noqa: B009  of ours
-    return team
+    """Which team the links of a page lead to."""
+    return teams.get_last_used(browser.get(address).wsgi_request)
 
 
-def test_team_of_the_address_is_remembered_when_visible(
-    browser: Client, ana: User, nlp: Team
+def test_the_team_whose_page_was_opened_last_is_remembered(
+    browser: Client, ana: User, nlp: Team, vision: Team
 ) -> None:
     Membership.objects.create(user=ana, team=nlp, role=Role.VIEWER)
 
-    assert team_of(browser, "/no-such-page?team=nlp") == nlp
-    assert team_of(browser, "/no-such-page") == nlp
+    assert team_of(browser, "/nlp/deployments") == nlp
+    assert team_of(browser, "/no/such/page") == nlp
+    # A filter and a polling page of another tab are no visit.
+    assert team_of(browser, "/costs?team=vision") == vision
+    browser.get("/vision/deployments", headers={"HX-Request": "true"})
+    assert team_of(browser, "/no/such/page") == nlp
+    assert browser.get("/")["Location"] == "/nlp"
+    browser.logout()
+    browser.force_login(ana)
+    assert browser.get("/")["Location"] == "/nlp"
+
+
+def test_a_team_that_the_user_left_is_no_longer_theirs(
+    browser: Client, ana: User, nlp: Team, vision: Team
+) -> None:
+    membership = Membership.objects.create(user=ana, team=nlp, role=Role.VIEWER)
+    browser.get("/nlp/models")
+
+    membership.delete()
+
+    assert browser.get("/nlp/models").status_code == 404
+    assert browser.get("/")["Location"] == "/vision"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/models", "/vision/models"),
+        ("/models?team=nlp&q=int8", "/nlp/models?q=int8"),
+        ("/deployments/new?version=3", "/vision/deployments/new?version=3"),
+        ("/models/nlp/chat/3", "/nlp/models/chat/3"),
+        ("/deployments/nlp/chat/rollout?step=2", "/nlp/deployments/chat/rollout?step=2"),
+        ("/pipelines/nlp/both", "/nlp/pipelines/both"),
+        ("/batch/nlp/scores/parts/2", "/nlp/batch/scores/parts/2"),
+        ("/import/mlflow/lab?page=2", "/vision/import/mlflow/lab?page=2"),
+    ],
+)
+def test_addresses_of_older_releases_lead_to_the_pages(
+    browser: Client, ana: User, nlp: Team, old: str, new: str
+) -> None:
+    Membership.objects.create(user=ana, team=nlp, role=Role.VIEWER)
+
+    answer = browser.get(old)
+    posted = browser.post(old)
+
+    assert (answer.status_code, answer["Location"]) == (307, new)
+    assert (posted.status_code, posted["Location"]) == (307, new)
+    assert Client().get(old)["Location"].startswith("/sign-in?next=")
+
+
+def test_the_filter_of_older_releases_becomes_the_one_of_today(browser: Client) -> None:
+    answer = browser.get("/costs?of=vision&range=7d")
+
+    assert (answer.status_code, answer["Location"]) == (302, "/costs?range=7d&team=vision")
+
+
+def test_no_team_is_called_like_a_page() -> None:
+    assert {name for name in first_segments() if re.fullmatch(SLUG, name)} <= RESERVED_ADDRESSES
+
+
+def first_segments() -> set[str]:
+    """Return the fixed beginnings of all addresses."""
+
+    def walk(patterns: Sequence[Any], start: str) -> Iterator[str]:
+        for pattern in patterns:
+            route = start + str(pattern.pattern).lstrip("^")
+            if isinstance(pattern, URLResolver):
+                yield from walk(pattern.url_patterns, route)
+            else:
+                yield route.split("/")[0]
+
+    return set(walk(get_resolver().url_patterns, ""))
 
 
 def test_the_team_of_the_strongest_role_comes_first(
@@ -94,11 +169,13 @@ def test_the_team_of_the_strongest_role_comes_first(
 ) -> None:
     Membership.objects.create(user=ana, team=nlp, role=Role.VIEWER)
 
-    assert team_of(browser, "/no-such-page") == vision
+    assert team_of(browser, "/no/such/page") == vision
 
 
 def test_team_that_is_not_visible_is_ignored(browser: Client, vision: Team, nlp: Team) -> None:
-    assert team_of(browser, "/no-such-page?team=nlp") == vision
+    assert team_of(browser, "/no/such/page?team=nlp") == vision
+    assert browser.get("/nlp/models").status_code == 404
+    assert team_of(browser, "/no/such/page") == vision
 
 
 def test_domain_error_for_htmx_goes_to_the_toasts(browser: Client) -> None:

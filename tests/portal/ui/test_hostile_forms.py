@@ -218,7 +218,9 @@ def posted_forms(client: Client, path: str) -> Iterator[tuple[str, Form]]:
                 yield target, form
 
 
-@pytest.mark.parametrize("path", ["/models", "/deployments", "/sign-in", "/costs.csv"])
+@pytest.mark.parametrize(
+    "path", ["/vision/models", "/vision/deployments", "/sign-in", "/costs.csv"]
+)
 def test_a_query_with_nul_is_a_bad_request(full_world: FullWorld, path: str) -> None:
     answer = signed_in(full_world, "member").get(f"{path}?search=a%00b")
 

@@ -196,7 +196,7 @@ def test_batch_jobs_have_it_too(bench: Bench) -> None:
     shared, dedicated = estimated(), estimated(**DEDICATED)
     with pytest.raises(Invalid) as refused:
         estimated(**DEDICATED, capacity="spot")
-    form = client.get("/batch/new").context["form"]
+    form = client.get("/vision/batch/new").context["form"]
     assert shared.price.amount is not None
     assert dedicated.price.amount == (shared.price.amount * Decimal("1.1")).quantize(
         Decimal("0.01")

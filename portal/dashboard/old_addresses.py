@@ -1,0 +1,57 @@
+"""Addresses of 0.3.0 and before, which named the kind of a page before the team, or no team."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+
+from deployments.imports.selectors import imports
+from portal.accounts.models import User
+from portal.ui import teams
+from portal.ui.access import people_only
+from portal.ui.addresses import with_query
+
+# Sections whose pages each name a team.
+_OF_TEAM: Final = ("models", "deployments", "pipelines", "batch")
+_WITHOUT_TEAM: Final = (
+    *_OF_TEAM,
+    *("deployments/new", "pipelines/new", "batch/new", "upload", "register", "import"),
+    "import/mlflow/<slug:server>",
+)
+
+
+@people_only
+def lead_to_team(request: HttpRequest, user: User, server: str = "") -> HttpResponse:
+    """Redirect an address without a team to that of the team of its query, else of the last team."""
+    team = teams.get_last_used(request)
+    if team is None:
+        return HttpResponseRedirect(reverse("home"))
+    return _redirect(f"/{team.slug}{with_query(request, team=None)}")
+
+
+@people_only
+def swap(request: HttpRequest, user: User, team: str, rest: str) -> HttpResponse:
+    """Redirect `/models/vision/detector/3` to `/vision/models/detector/3`."""
+    section = request.path.split("/")[1]
+    start = f"/{section}/{team}/"
+    return _redirect(f"/{team}/{section}/{with_query(request).removeprefix(start)}")
+
+
+@people_only
+def lead_to_import(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
+    job = imports.get_import(actor=user, import_id=import_id)
+    return _redirect(reverse("import", args=[job.version.team.slug, import_id]))
+
+
+def _redirect(address: str) -> HttpResponse:
+    """Redirect with 307, after which the browser repeats a POST as a POST."""
+    return HttpResponse(status=307, headers={"Location": address})
+
+
+urlpatterns: list[URLPattern] = [
+    *(path(address, lead_to_team) for address in _WITHOUT_TEAM),
+    path("imports/<int:import_id>", lead_to_import),
+    *(path(f"{section}/<slug:team>/<path:rest>", swap) for section in _OF_TEAM),
+]
