@@ -130,6 +130,8 @@ def _build(request: HttpRequest) -> Frame:
 def _current_section(request: HttpRequest, team: Team | None) -> Section | None:
     """Return the section of the page. None for pages of none, such as one's account."""
     here = request.path
+    if here == "/":
+        return _HOME
     for section in reversed(SECTIONS):
         path = section.address(team).partition("?")[0] if section.is_of_team else section.path
         if here == path or (section is not _HOME and here.startswith(f"{path}/")):
@@ -160,5 +162,6 @@ def _url_name(request: HttpRequest) -> str:
 
 def _entry(section: Section, team: Team | None, user: object, *, is_current: bool) -> RailEntry:
     badge = slots.count_badge(section.path, user) if isinstance(user, User) else 0
-    address = section.address(team)
+    is_platform = section is _HOME and isinstance(user, User) and user.is_platform_admin
+    address = "/" if is_platform else section.address(team)
     return RailEntry(address, section.text, section.icon, is_current=is_current, badge=badge)
