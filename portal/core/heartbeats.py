@@ -1,4 +1,4 @@
-"""What waits in each queue, and when it last did what beat sends to it: the sign that beat, broker and a worker live."""
+"""Messages that wait in each queue, and its last heartbeat: the sign that beat, broker and a worker live."""
 
 from __future__ import annotations
 

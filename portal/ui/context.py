@@ -112,7 +112,9 @@ def _build(request: HttpRequest) -> Frame:
     current = _current_section(request, last)
     return Frame(
         rail=[
-            _entry(section, named or last, user, is_current=section is current)
+            _entry(
+                section, named if section.has_filter else last, user, is_current=section is current
+            )
             for section in SECTIONS
             if is_lead or section.path not in _FOR_LEADS
         ],
