@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from portal.core import cache, clock
 
 EVERY_SECONDS: Final = 30
+# A queue without a heartbeat for so long has no worker that keeps up, or beat is gone.
+LATE_AFTER: Final = timedelta(seconds=3 * EVERY_SECONDS)
 _KEPT_SECONDS: Final = 7 * 24 * 3600
 
 

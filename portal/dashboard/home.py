@@ -50,13 +50,25 @@ class _OfTeam:
 def home(request: HttpRequest, user: User) -> HttpResponse:
     """Show platform admins the platform, and lead everybody else to the home of the team whose page they opened last."""
     if user.is_platform_admin:
-        context = platform.build_context(user, teams.visible(request), clock.now())
-        parts = {"platform": "dashboard/_platform.html"}
-        return respond(request, "dashboard/platform.html", context, parts=parts)
+        return _platform_home(request, user)
     team = teams.get_last_used(request)
     if team is None:
         return render(request, "dashboard/home_without_team.html")
     return redirect("team-home", team.slug)
+
+
+def _platform_home(request: HttpRequest, user: User) -> HttpResponse:
+    """Show the platform. Polls of all admins share it, but for what each of them decides."""
+
+    def make() -> SafeString:
+        context = platform.build_context(user, teams.visible(request), clock.now())
+        return render_to_string("dashboard/_platform_shared.html", context)
+
+    is_poll = target_of(request) == "platform"
+    shared = recent(("platform",), make, seconds=SHARED_SECONDS) if is_poll else make()
+    context = {"decisions": home_needs.list_decisions(user), "shared": shared}
+    parts = {"platform": "dashboard/_platform.html"}
+    return respond(request, "dashboard/platform.html", context, parts=parts)
 
 
 @require_GET

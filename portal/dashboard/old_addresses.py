@@ -23,8 +23,10 @@ _WITHOUT_TEAM: Final = (
 
 
 @people_only
-def lead_to_team(request: HttpRequest, user: User, server: str = "") -> HttpResponse:
-    """Redirect an address without a team to that of the team of its query, else of the last team."""
+def insert_team(request: HttpRequest, user: User, server: str = "") -> HttpResponse:
+    """Redirect `/models` to `/vision/models`, for the team of its query or else the user's last one. `server` is part
+    of the path.
+    """
     team = teams.get_last_used(request)
     if team is None:
         return HttpResponseRedirect(reverse("home"))
@@ -32,7 +34,7 @@ def lead_to_team(request: HttpRequest, user: User, server: str = "") -> HttpResp
 
 
 @people_only
-def swap(request: HttpRequest, user: User, team: str, rest: str) -> HttpResponse:
+def move_team_first(request: HttpRequest, user: User, team: str, rest: str) -> HttpResponse:
     """Redirect `/models/vision/detector/3` to `/vision/models/detector/3`."""
     section = request.path.split("/")[1]
     start = f"/{section}/{team}/"
@@ -41,6 +43,7 @@ def swap(request: HttpRequest, user: User, team: str, rest: str) -> HttpResponse
 
 @people_only
 def lead_to_import(request: HttpRequest, user: User, import_id: int) -> HttpResponse:
+    """Redirect `/imports/3` to the page below the team whose version it imports."""
     job = imports.get_import(actor=user, import_id=import_id)
     return _redirect(reverse("import", args=[job.version.team.slug, import_id]))
 
@@ -51,7 +54,7 @@ def _redirect(address: str) -> HttpResponse:
 
 
 urlpatterns: list[URLPattern] = [
-    *(path(address, lead_to_team) for address in _WITHOUT_TEAM),
+    *(path(address, insert_team) for address in _WITHOUT_TEAM),
     path("imports/<int:import_id>", lead_to_import),
-    *(path(f"{section}/<slug:team>/<path:rest>", swap) for section in _OF_TEAM),
+    *(path(f"{section}/<slug:team>/<path:rest>", move_team_first) for section in _OF_TEAM),
 ]

@@ -35,18 +35,19 @@ class TeamMoney:
 
 
 def build_context(user: User, teams: Sequence[Team], now: datetime) -> dict[str, Any]:
-    """Return what the page shows, all of one moment."""
+    """Return what all platform admins see alike, of one moment. Lists are the first of what the counts say."""
     fleet = overview.fleet_overview(actor=user)
     failing = home.failing(actor=user, team_slug=None, now=now)
-    opened = alerts.list_open_of_all(user, limit=_MOST_ALERTS)
+    opened = alerts.list_open(user, limit=_MOST_ALERTS)
     infos = clusters.list_clusters()
     money = list_money(teams)
     return {
-        "decisions": home_needs.list_decisions(user),
         "failing": [
             *map(home_needs.describe_failing, failing),
             *map(home_needs.describe_alert, opened),
         ],
+        "failing_count": home.count_failing(actor=user, now=now),
+        "alert_count": alerts.count_open(user),
         "quarantined": len(quarantined_in_use.list_uses(actor=user)),
         "fleet": fleet,
         "waiting": _longest_waiting(fleet),

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 import redis
 
 from fleet.clusters.selectors.clusters import ClusterInfo
 from portal import celery_config
 from portal.core import heartbeats
-
-_LATE: Final = timedelta(seconds=3 * heartbeats.EVERY_SECONDS)
-_WATCH_LATE: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ def _scheduler(beats: Mapping[str, datetime | None], now: datetime) -> Part:
     newest = max(known, default=None)
     if newest is None:
         return Part("Scheduler", "Not seen", "bad", "Start beat, and a worker of each queue.", None)
-    if now - newest > _LATE:
+    if now - newest > heartbeats.LATE_AFTER:
         return Part("Scheduler", "Late", "bad", "Sweeps do not run. Look at beat's log.", newest)
     return Part("Scheduler", "Running", "ok", "Starts the sweeps that find work.", newest)
 
@@ -58,7 +54,7 @@ def _queue(queue: str, at: datetime | None, waiting: int, now: datetime) -> Part
     messages = "no message waits" if not waiting else f"{waiting} waiting"
     if at is None:
         return Part(name, "Not seen", "bad", f"No worker has answered yet; {messages}.", None)
-    if now - at > _LATE:
+    if now - at > heartbeats.LATE_AFTER:
         return Part(name, "Late", "bad", f"Workers are busy or gone; {messages}.", at)
     return Part(name, "Running", "ok", f"{messages.capitalize()}.", at)
 
@@ -67,6 +63,6 @@ def _watcher(cluster: ClusterInfo, now: datetime) -> Part:
     name, at = f"Watcher of {cluster.name}", cluster.watch_seen_at
     if at is None:
         return Part(name, "Not seen", "bad", "Changes are found by sweeps only.", None)
-    if now - at > _WATCH_LATE:
+    if not cluster.is_watched(now):
         return Part(name, "Late", "bad", "Changes are found by sweeps only.", at)
     return Part(name, "Running", "ok", "Reports changes as they happen.", at)

@@ -77,9 +77,10 @@ class Frame:
 
 
 _HOME = Section("", "Home", "house", is_of_team=True)
+_MODELS = Section("/models", "Models", "box", is_of_team=True)
 SECTIONS = (
     _HOME,
-    Section("/models", "Models", "box", is_of_team=True),
+    _MODELS,
     Section("/deployments", "Deployments", "rocket", is_of_team=True),
     Section("/pipelines", "Pipelines", "workflow", is_of_team=True),
     Section("/batch", "Batch", "layers", is_of_team=True),
@@ -135,12 +136,12 @@ def _current_section(request: HttpRequest, team: Team | None) -> Section | None:
     if here == "/":
         return _HOME
     for section in reversed(SECTIONS):
-        path = section.address(team).partition("?")[0] if section.is_of_team else section.path
+        path = section.address(team) if section.is_of_team else section.path
         if here == path or (section is not _HOME and here.startswith(f"{path}/")):
             return section
     # Upload and import are pages of the models.
     is_below_team = team is not None and here.startswith(f"/{team.slug}/")
-    return SECTIONS[1] if is_below_team else None
+    return _MODELS if is_below_team else None
 
 
 def _team_links(request: HttpRequest, section: Section, named: Team | None) -> list[TeamLink]:

@@ -46,17 +46,23 @@ class TeamMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path.startswith(_WITHOUT_TEAM):
-            if _OLD_FILTER in request.GET:
-                team = request.GET[_OLD_FILTER]
-                return HttpResponseRedirect(with_query(request, of=None, team=team))
             teams.find(request)
         return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: object, args: object, kwargs: Mapping[str, Any]
-    ) -> None:
-        if "team" in kwargs and not request.path.startswith(_WITHOUT_TEAM):
+    ) -> HttpResponse | None:
+        """Open the page of a team. Only an address that exists is redirected: one that begins with two slashes would
+        lead to another host.
+        """
+        if request.path.startswith(_WITHOUT_TEAM):
+            return None
+        if request.method == "GET" and _OLD_FILTER in request.GET:
+            address = with_query(request, of=None, team=request.GET[_OLD_FILTER])
+            return HttpResponseRedirect(address)
+        if "team" in kwargs:
             teams.open_page(request, str(kwargs["team"]))
+        return None
 
 
 class LastSeenMiddleware:

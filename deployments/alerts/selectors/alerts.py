@@ -43,15 +43,9 @@ def get_visible(*, actor: Actor, alert_id: int) -> Alert:
     return row
 
 
-def list_open(actor: Actor, *, team_slug: str, limit: int) -> list[Alert]:
-    """List a team's open alerts that are not silenced, the newest first."""
+def list_open(actor: Actor, *, limit: int, team_slug: str = "") -> list[Alert]:
+    """List the open alerts that are not silenced, the newest first; without a team, of all the actor's teams."""
     rows = list_visible_to(actor, team_slug=team_slug, state=AlertState.OPEN)
-    return list(rows.order_by("-opened_at", "-pk")[:limit])
-
-
-def list_open_of_all(actor: Actor, *, limit: int) -> list[Alert]:
-    """List the open alerts of all the actor's teams that are not silenced, the newest first."""
-    rows = list_visible_to(actor, state=AlertState.OPEN)
     return list(rows.order_by("-opened_at", "-pk")[:limit])
 
 

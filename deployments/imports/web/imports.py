@@ -34,7 +34,6 @@ _MOST_LISTED: Final = 10
 def new_import(request: HttpRequest, user: User, team: str) -> HttpResponse:
     owner = teams.get_visible(request, team)
     initial = {
-        "team": team,
         "model": request.GET.get("model", ""),
         "address": request.GET.get("address", ""),
         "server": request.GET.get("server", ""),

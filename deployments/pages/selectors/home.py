@@ -32,10 +32,18 @@ def deployments_to_watch(*, actor: User, team_slug: str, limit: int) -> list[Dep
 
 
 def failing(*, actor: User, team_slug: str | None, now: datetime) -> list[Deployment]:
-    """List deployments that are degraded, or past the deadline of their start; without a team, of all."""
-    is_late = Q(observed_generation__lt=1, progress_deadline_at__lt=now)
+    """List the first deployments that are degraded, or past the deadline of their start; without a team, of all."""
     rows = deployments.list_visible_to(actor, team_slug=team_slug)
-    return list(rows.filter(Q(state=DeploymentState.DEGRADED) | is_late)[:_MOST])
+    return list(rows.filter(_is_failing(now))[:_MOST])
+
+
+def count_failing(*, actor: User, now: datetime) -> int:
+    return deployments.list_visible_to(actor).filter(_is_failing(now)).count()
+
+
+def _is_failing(now: datetime) -> Q:
+    is_late = Q(observed_generation__lt=1, progress_deadline_at__lt=now)
+    return Q(state=DeploymentState.DEGRADED) | is_late
 
 
 def bad_versions(*, actor: User, team_slug: str, since: datetime) -> list[ModelVersion]:

@@ -24,7 +24,7 @@ from portal.ui.htmx import respond
 @keeps_input
 def register(request: HttpRequest, user: User, team: str) -> HttpResponse:
     owner = teams.get_visible(request, team)
-    initial = {"team": team, "model": request.GET.get("model", "")}
+    initial = {"model": request.GET.get("model", "")}
     form = ReferenceForm(request.POST or None, initial=initial)
     if request.method == "POST":
         version = form.run(lambda: _register(user, team, form))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Exists, OuterRef
@@ -21,6 +21,7 @@ from portal.core.errors import NotFound
 from portal.core.leases import Backlog
 
 _NO_SERIES: Final = "it has no series of serving pods with the labels namespace and pod"
+_WATCH_LATE: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class ClusterInfo:
     serving_metrics: ServingMetrics = field(default_factory=ServingMetrics)
     # What the last probe found of other installations of Slipway.
     other_installations: tuple[OtherInstallation, ...] = ()
+
+    def is_watched(self, now: datetime) -> bool:
+        """Whether the watcher reported recently, if only that nothing changed."""
+        return self.watch_seen_at is not None and now - self.watch_seen_at <= _WATCH_LATE
 
 
 def list_reachability() -> list[tuple[str, bool | None]]:

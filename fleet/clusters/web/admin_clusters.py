@@ -26,8 +26,6 @@ from portal.core.errors import Conflict, Invalid
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
 
-_WATCH_SECONDS = 60
-
 
 @dataclass(frozen=True, slots=True)
 class FeatureRow:
@@ -174,13 +172,8 @@ def _render_detail(
 
 
 def _row(info: ClusterInfo) -> ClusterRow:
-    watch_seen_at = info.watch_seen_at
-    is_watched = (
-        None
-        if watch_seen_at is None
-        else (clock.now() - watch_seen_at).total_seconds() < _WATCH_SECONDS
-    )
-    return ClusterRow(info, is_watched)
+    is_known = info.watch_seen_at is not None
+    return ClusterRow(info, info.is_watched(clock.now()) if is_known else None)
 
 
 def _feature_row(name: str, feature: Feature) -> FeatureRow:

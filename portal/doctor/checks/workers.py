@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 from celery import current_app
@@ -19,8 +18,6 @@ from portal.doctor.registry import check
 _AREA: Final = "workers"
 _BROKER: Final = "Fix the broker first."
 _SECONDS: Final = 2.0
-_LATE: Final = timedelta(seconds=3 * heartbeats.EVERY_SECONDS)
-_WATCH_LATE: Final = timedelta(minutes=2)
 
 
 @check(_AREA, "Queues", fix=_BROKER)
@@ -46,7 +43,7 @@ def queues() -> Iterator[Line]:
 def watcher() -> Iterator[Line]:
     for cluster in clusters.list_clusters():
         seen = cluster.watch_seen_at
-        if seen is None or clock.now() - seen > _WATCH_LATE:
+        if not cluster.is_watched(clock.now()):
             since = f"since {seen:%Y-%m-%d %H:%M} UTC" if seen else "yet"
             yield report_failed(
                 f"Watcher of {cluster.name}",
@@ -84,4 +81,8 @@ def _late(queue: str) -> str:
     if at is None:
         return "no heartbeat came through yet"
     age = clock.now() - at
-    return f"the last heartbeat came {age.total_seconds():.0f} s ago" if age > _LATE else ""
+    return (
+        f"the last heartbeat came {age.total_seconds():.0f} s ago"
+        if age > heartbeats.LATE_AFTER
+        else ""
+    )

@@ -156,3 +156,17 @@ def test_polling_gets_the_part_and_as_many_queries_for_many_teams(
 
     with django_assert_num_queries(len(few)):
         admin.get("/")
+
+
+def test_polls_share_what_all_admins_see_and_the_page_itself_is_of_now(
+    admin: Client, world: World
+) -> None:
+    def poll() -> Part:
+        return page(admin.get("/", **HTMX, HTTP_HX_TARGET="platform"))
+
+    poll()
+    deployment = world.serving()
+    Deployment.objects.filter(pk=deployment.pk).update(state=DeploymentState.DEGRADED)
+
+    assert "vision/detector" not in poll().text
+    assert "1 deployment" in page(admin.get("/")).text

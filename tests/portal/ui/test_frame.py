@@ -146,6 +146,15 @@ def test_the_filter_of_older_releases_becomes_the_one_of_today(browser: Client) 
     assert (answer.status_code, answer["Location"]) == (302, "/costs?range=7d&team=vision")
 
 
+@pytest.mark.parametrize("path", ["//evil.example/", "//evil.example/costs", "///evil.example"])
+def test_no_old_address_leads_to_another_host(browser: Client, path: str) -> None:
+    for client in (browser, Client()):
+        answer = client.get("/", PATH_INFO=path, QUERY_STRING="of=vision")
+
+        assert answer.wsgi_request.path.startswith("//")
+        assert answer.status_code == 404
+
+
 def test_no_team_is_called_like_a_page() -> None:
     assert {name for name in first_segments() if re.fullmatch(SLUG, name)} <= RESERVED_ADDRESSES
 
