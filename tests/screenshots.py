@@ -23,15 +23,19 @@ from playwright.sync_api import Browser, Page, sync_playwright
 WIDTHS = (1280, 375)
 THEMES = ("light", "dark")
 PAGES = (
+    "/",
     "/vision",
     "/vision/models",
     "/vision/upload",
     "/vision/import",
     "/vision/deployments",
     "/vision/deployments/new",
+    "/vision/pipelines",
+    "/vision/register",
     "/vision/batch",
     "/vision/batch/new",
     "/approvals",
+    "/quarantined-in-use",
     "/fleet",
     "/fleet/actions",
     "/fleet/pools",

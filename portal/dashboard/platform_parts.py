@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import redis
 
@@ -12,10 +13,12 @@ from fleet.clusters.selectors.clusters import ClusterInfo
 from portal import celery_config
 from portal.core import heartbeats
 
+_FIRST_SIGN: Final = f"Gives a sign every {heartbeats.EVERY_SECONDS} seconds. If none comes, start beat and a worker of each queue."
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the portal. `tone` is "ok", "bad" or "" for not known; `at` is when it last gave a sign of life."""
+    """A part of the portal. `tone` is "ok", "bad", or "wait" for what was not seen yet; `at` is when it last gave a sign of life."""
 
     name: str
     status: str
@@ -43,7 +46,7 @@ def _scheduler(beats: Mapping[str, datetime | None], now: datetime) -> Part:
     known = [at for at in beats.values() if at is not None]
     newest = max(known, default=None)
     if newest is None:
-        return Part("Scheduler", "Not seen", "bad", "Start beat, and a worker of each queue.", None)
+        return Part("Scheduler", "Not seen yet", "wait", _FIRST_SIGN, None)
     if now - newest > heartbeats.LATE_AFTER:
         return Part("Scheduler", "Late", "bad", "Sweeps do not run. Look at beat's log.", newest)
     return Part("Scheduler", "Running", "ok", "Starts the sweeps that find work.", newest)
@@ -53,7 +56,7 @@ def _queue(queue: str, at: datetime | None, waiting: int, now: datetime) -> Part
     name = f"Queue {queue}"
     messages = "no message waits" if not waiting else f"{waiting} waiting"
     if at is None:
-        return Part(name, "Not seen", "bad", f"No worker has answered yet; {messages}.", None)
+        return Part(name, "Not seen yet", "wait", f"{messages.capitalize()}.", None)
     if now - at > heartbeats.LATE_AFTER:
         return Part(name, "Late", "bad", f"Workers are busy or gone; {messages}.", at)
     return Part(name, "Running", "ok", f"{messages.capitalize()}.", at)
@@ -62,7 +65,7 @@ def _queue(queue: str, at: datetime | None, waiting: int, now: datetime) -> Part
 def _watcher(cluster: ClusterInfo, now: datetime) -> Part:
     name, at = f"Watcher of {cluster.name}", cluster.watch_seen_at
     if at is None:
-        return Part(name, "Not seen", "bad", "Changes are found by sweeps only.", None)
+        return Part(name, "Not seen yet", "wait", "Changes are found by sweeps only.", None)
     if not cluster.is_watched(now):
         return Part(name, "Late", "bad", "Changes are found by sweeps only.", at)
     return Part(name, "Running", "ok", "Reports changes as they happen.", at)

@@ -131,6 +131,19 @@ def test_a_part_without_a_sign_of_life_is_named(
     assert parts[3].startswith(f"Watcher of {name} Changes are found by sweeps only. Late 1 h")
 
 
+def test_what_gave_no_sign_yet_is_not_called_broken(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A portal that has just started has heard of none of its parts."""
+    monkeypatch.setattr(heartbeats, "last", lambda queue: None)
+
+    shown = page(admin.get("/"))
+
+    parts = rows_of(shown, "Parts of the portal")
+    assert parts[0].startswith("Scheduler Gives a sign every 30 seconds.")
+    assert all("Not seen yet" in row for row in parts if row.startswith(("Scheduler", "Queue")))
+
+
 def test_without_the_broker_the_page_says_so(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
