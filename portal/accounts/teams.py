@@ -31,9 +31,9 @@ RESERVED_ADDRESSES = frozenset(
     [
         *("account", "admin", "advice", "alerts", "api", "approvals", "audit", "batch", "channels"),
         *("charts", "confirm", "costs", "decide", "decisions", "deployments", "docs", "fleet"),
-        *("healthz", "import", "imports", "invitation", "jump", "models", "password-link"),
-        *("pipelines", "quarantined-in-use", "readyz", "register", "scim", "session", "sign-in"),
-        *("sign-out", "static", "theme", "upload", "what-if"),
+        *("healthz", "import", "imports", "invitation", "jump", "metrics", "models"),
+        *("password-link", "pipelines", "quarantined-in-use", "readyz", "register", "scim"),
+        *("session", "sign-in", "sign-out", "static", "theme", "upload", "what-if"),
     ]
 )
 MAX_GPUS = 100_000

@@ -34,7 +34,7 @@ def request_deployment(page: Page, name: str) -> None:
     expect(page.locator("#side")).to_contain_text("$")
     page.locator("[name=comment]").fill("Tells what kind of file an attachment is.")
     page.get_by_role("button", name="Request deployment").click()
-    page.wait_for_url(re.compile(rf"/(approvals/\d+|deployments/vision/{name})"))
+    page.wait_for_url(re.compile(rf"/(approvals/\d+|vision/deployments/{name})"))
 
 
 def approve(page: Page, name: str) -> None:

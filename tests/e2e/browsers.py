@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,5 +54,5 @@ def sign_in(browser: Browser, demo: DemoProcess, name: str, complaints: list[str
     page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(demo.password(name))
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(re.compile(r"/$"))
+    page.wait_for_url(lambda url: "/sign-in" not in url)
     return page

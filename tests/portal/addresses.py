@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from portal.dashboard import old_addresses
 
 _PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
-_EXAMPLES = {"int": "1", "slug": "x", "str": "x"}
+_EXAMPLES = {"int": "1", "slug": "x", "str": "x", "team": "x"}
 
 
 def patterns() -> Iterator[str]:

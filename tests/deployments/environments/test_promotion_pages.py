@@ -77,7 +77,7 @@ def test_the_page_leads_to_a_form_with_the_settings_of_staging(
     link = shown.links["New deployment in production"]
     form = client.get(link)
 
-    assert link == f"/vision/deployments/new?team=vision&promoted_from={deployment.pk}"
+    assert link == f"/vision/deployments/new?promoted_from={deployment.pk}"
     values = form.context["form"].data
     assert (values["environment"], values["memory"]) == ("production", "8Gi")
     assert values["version"] == str(world.version1.pk)

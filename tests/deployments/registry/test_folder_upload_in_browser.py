@@ -84,8 +84,9 @@ def another_browser(page: Page, session: str) -> Page:
     """Signed in as the same person."""
     browser = page.context.browser
     assert browser
-    context = browser.new_context(base_url=page.url.removesuffix("/vision/upload"))
-    context.add_cookies([{"name": "sessionid", "value": session, "url": page.url}])
+    portal = page.url.removesuffix("/vision/upload")
+    context = browser.new_context(base_url=portal)
+    context.add_cookies([{"name": "sessionid", "value": session, "url": portal}])
     return context.new_page()
 
 

@@ -63,10 +63,10 @@ def test_a_webhook_gets_title_message_and_the_link_to_the_page(
     assert body["title"] == "detector may go to 25 %"
     assert body["message"] == (
         "All guards pass after 512 requests.\n\n"
-        "vision: https://slipway.example.org/deployments/vision/detector/rollout"
+        "vision: https://slipway.example.org/vision/deployments/detector/rollout"
     )
     assert (body["event"], body["team"]) == ("rollout.waits", "vision")
-    assert body["url"] == "https://slipway.example.org/deployments/vision/detector/rollout"
+    assert body["url"] == "https://slipway.example.org/vision/deployments/detector/rollout"
     channel.refresh_from_db()
     assert (channel.is_last_sent, channel.last_outcome) == (True, "sent")
 

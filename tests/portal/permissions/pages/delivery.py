@@ -22,7 +22,7 @@ from tests.portal.permissions.pages.requests import (
 TEAM_PAGES: Final = tuple(
     Row(f"GET {route}", TEAM)
     for route in (
-        "<slug:team>",
+        "<team:team>",
         *(
             f"<slug:team>/{section}"
             for section in (
