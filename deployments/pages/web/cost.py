@@ -16,7 +16,8 @@ from fleet.costs.domain.unit_prices import UnitPrice, price_inferences, price_to
 from fleet.costs.selectors import costs, series
 from fleet.gpus.domain.intervals import hour_of
 from portal.core import clock
-from portal.ui import charts, formats
+from portal.core.definitions.figures import format_money
+from portal.ui import charts
 from portal.ui.charts import Bar, Chart
 from portal.ui.vega.marks import Mark
 
@@ -98,7 +99,7 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
     price = price_tokens(total, tokens) or price_inferences(total, count)
     if price is None:
         return CostTile("1,000 inferences", None, "no inferences counted this month")
-    bought = f"{formats.money(total)} for " if price.is_of_too_few else ""
+    bought = f"{format_money(total)} for " if price.is_of_too_few else ""
     title = f"{price.unit:,} {price.noun}s"
     return CostTile(title, None, f"{bought}{price.counted} this month", unit_price=price)
 

@@ -118,8 +118,12 @@ class CostBoard:
         return float(self.idle.cost.amount / self.table.total_amount)
 
     @property
+    def budget_ratio(self) -> Decimal | None:
+        return self.table.total_amount / self.budget_amount if self.budget_amount else None
+
+    @property
     def budget_percent(self) -> Decimal | None:
-        return self.table.total_amount * 100 / self.budget_amount if self.budget_amount else None
+        return None if self.budget_ratio is None else self.budget_ratio * 100
 
     @property
     def over_amount(self) -> Decimal | None:

@@ -96,7 +96,7 @@ def test_only_the_last_twenty_count(measured: World, signed_in: SignIn) -> None:
 
     (row,) = page(signed_in(measured.viewer).get(_URL)).part("start-times").rows
 
-    assert (row["Median"], row["Load"]) == ("1 min 40 s20 starts", "0 s")
+    assert (row["Median"], row["Load"]) == ("1.7 min20 starts", "0 s")
 
 
 def test_rest_gives_seconds(measured: World) -> None:
@@ -123,7 +123,7 @@ def test_a_deployment_that_starts_says_how_long_that_usually_takes(
     measured: World, signed_in: SignIn
 ) -> None:
     client = signed_in(measured.viewer)
-    usual = "Typical start: 2 min 10 s on g5.xlarge (3 starts)"
+    usual = "Typical start: 2.2 min on g5.xlarge (3 starts)"
     assert usual not in page(client.get("/vision/deployments/detector")).text
     measured.cluster.make_ready("detector-r1", is_ready=False)
     deployment = measured.version1.revisions.get().deployment
