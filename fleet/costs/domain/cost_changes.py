@@ -68,7 +68,7 @@ class ChangePart:
 @dataclass(frozen=True, slots=True)
 class CostChange:
     """The change from [before_start, start) to [start, end). The parts sum to `difference_amount`; there are none
-    without earlier data, and while a price is missing in one of the periods.
+    while a price is missing in one of the periods. Without earlier data there are no amounts either.
     """
 
     before_start: datetime

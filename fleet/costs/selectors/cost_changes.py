@@ -46,13 +46,15 @@ def explain(
     scope = Scope(team_slugs, deployments=[deployment] if deployment else ())
     # As in the change of the table, the period before is that of its sealed hours.
     before = _Period(scope, before_start, start, _ALL_SEALED)
+    ranked_before = before.rank()
+    if _sum_all(ranked_before, has_idle=has_idle).is_nothing:
+        return CostChange(before_start, start, end)
     now = _Period(scope, start, end, unsealed or open_hours.read(team_slugs, start, end))
-    ranked = (before.rank(), now.rank())
+    ranked = (ranked_before, now.rank())
     totals = [_sum_all(one, has_idle=has_idle) for one in ranked]
-    has_earlier_data = not totals[0].is_nothing
     is_price_missing = any(_misses_price(one, has_idle=has_idle) for one in ranked)
     parts = []
-    if has_earlier_data and not is_price_missing:
+    if not is_price_missing:
         names = {total.key for one in ranked for total in one.page}
         sides = (before.read_costs(ranked[0], names), now.read_costs(ranked[1], names))
         idle = [_costs_by_group(one.idle) if has_idle else {} for one in ranked]
@@ -63,8 +65,8 @@ def explain(
         end=end,
         before_amount=totals[0].amount,
         now_amount=totals[1].amount,
-        has_earlier_data=has_earlier_data,
-        data_from=_data_from(before_start) if has_earlier_data else None,
+        has_earlier_data=True,
+        data_from=_data_from(before_start),
         is_price_missing=is_price_missing,
         parts=tuple(parts),
     )

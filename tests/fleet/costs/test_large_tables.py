@@ -19,7 +19,7 @@ from tests.page import page
 __all__ = ["admin", "member", "nlp", "node", "still_clock", "vision"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 HOUR = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-COSTS_QUERIES = 29
+COSTS_QUERIES = 31
 LEDGER_QUERIES = 16
 API_QUERIES = 15
 
