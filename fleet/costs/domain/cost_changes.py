@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeriodCost:
-    """What a group cost in one period, and its GPU time."""
+    """The cost of a group in one period, and its GPU time."""
 
     amount: Decimal = ZERO
     gpu_ms: int = 0
