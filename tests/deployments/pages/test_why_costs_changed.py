@@ -20,9 +20,17 @@ SignIn = Callable[[User], Client]
 TAB = "/vision/deployments/detector/cost"
 
 
+def serve_two_hours(world: World) -> None:
+    """Two hours of $1.006, in the middle of a month."""
+    deployment = world.serving()
+    later = (world.clock.at.replace(day=1) + timedelta(days=40)).replace(day=15, hour=12)
+    world.clock.move((later - world.clock.at).total_seconds())
+    history.write(world, deployment, hours=2)
+
+
 def test_more_hours_are_named_with_their_rows(world: World, signed_in: SignIn) -> None:
-    """Two hours of $1.006 this month, and one in the same time before it."""
-    history.write(world, world.serving(), hours=2)
+    """One hour more than in the same time before this month."""
+    serve_two_hours(world)
     month = clock.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     earlier = LedgerRow.objects.order_by("hour").filter(kind="allocated")[0]
     earlier.pk, earlier.hour = None, month - timedelta(hours=3)
@@ -39,7 +47,7 @@ def test_more_hours_are_named_with_their_rows(world: World, signed_in: SignIn) -
 
 
 def test_without_earlier_data_there_is_nothing_to_compare(world: World, signed_in: SignIn) -> None:
-    history.write(world, world.serving(), hours=2)
+    serve_two_hours(world)
 
     why = page(signed_in(world.viewer).get(TAB)).part("why")
 
