@@ -27,8 +27,8 @@ from deployments.models import (
 from deployments.pages.selectors import home
 from deployments.rollouts.selectors import rollouts, snapshots
 from portal.accounts.models import Team, User
+from portal.core.definitions.figures import format_money
 from portal.dashboard.home_tiles import SpendTile
-from portal.ui import formats
 
 _RECENT = timedelta(days=7)
 _MAX_PER_KIND = 8
@@ -96,7 +96,7 @@ def _promotable(rollout: Rollout) -> Need:
 
 def _waiting(change: ChangeRequest) -> Need:
     item = items.item_of(change)
-    cost = f" · {formats.money(item.month_min)}/month" if item.month_min is not None else ""
+    cost = f" · {format_money(item.month_min)}/month" if item.month_min is not None else ""
     return Need(
         state="submitted",
         prompt="Approve?",
@@ -111,7 +111,7 @@ def _waiting(change: ChangeRequest) -> Need:
 
 def _batch(job: BatchJob) -> Need:
     item = batch_items.item_of(job)
-    cost = f" · at most {formats.money(item.cost)}" if item.cost is not None else ""
+    cost = f" · at most {format_money(item.cost)}" if item.cost is not None else ""
     return Need(
         state="submitted",
         prompt="Approve?",
@@ -177,11 +177,11 @@ def describe_alert(alert: Alert) -> Need:
 
 
 def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
-    forecast = "not known" if spend.forecast is None else formats.money(spend.forecast)
+    forecast = "not known" if spend.forecast is None else format_money(spend.forecast)
     return Need(
         state="degraded",
         prompt="Budget",
-        title=f"{team.slug} is forecast to exceed its budget by {formats.money(over)}",
+        title=f"{team.slug} is forecast to exceed its budget by {format_money(over)}",
         detail=f"Forecast for {spend.month}: {forecast}",
         url=reverse("costs"),
         verb="View",

@@ -1,18 +1,14 @@
-"""Format times, amounts, sizes and ratios for pages."""
+"""Format relative times, counts and sizes for pages. Money, times and ratios: `portal.core.definitions.figures`."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Final
+from decimal import Decimal
 
 NOT_KNOWN = "not known"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SOON = timedelta(seconds=5)
-_CENT = Decimal("0.01")
 _TENTH = Decimal("0.1")
-_MOST_PLACES: Final = 8
-_LEAST_PERCENT: Final = 0.01
 
 
 def span(seconds: float) -> str:
@@ -24,20 +20,6 @@ def span(seconds: float) -> str:
     return "0 s"
 
 
-def duration(seconds: float) -> str:
-    """Format a duration in the two largest units: "40 s", "2 min 10 s", "3 h 5 min", for example."""
-    whole = round(abs(seconds))
-    parts = []
-    for size, name in _UNITS:
-        if whole >= size:
-            parts.append(f"{whole // size} {name}")
-            whole %= size
-        elif parts:
-            # Only neighbouring units: 1 h 5 s says less than 1 h.
-            break
-    return " ".join(parts[:2]) or "0 s"
-
-
 def since(at: datetime, now: datetime) -> str:
     """Format a relative time; beyond 60 days, the date itself."""
     gap = now - at
@@ -47,33 +29,6 @@ def since(at: datetime, now: datetime) -> str:
         return f"{at.day} {at:%b %Y}"
     span_text = span(gap.total_seconds())
     return f"{span_text} ago" if gap > timedelta(0) else f"in {span_text}"
-
-
-def money(amount: Decimal) -> str:
-    """Format dollars: with cents below 1,000, whole above, with up to six decimals below a cent."""
-    size = abs(amount)
-    sign = "\N{MINUS SIGN}" if amount < 0 else ""
-    if size >= 1000:
-        return f"{sign}${size:,.0f}"
-    if size == 0 or size >= _CENT:
-        return f"{sign}${size.quantize(_CENT, rounding=ROUND_HALF_EVEN)}"
-    return f"{sign}${_significant(size)}"
-
-
-def unit_price(amount: Decimal) -> str:
-    """Format dollars of one unit: three significant digits below a dollar, because $0.01 may be $0.0138."""
-    size = abs(amount)
-    if size >= 1 or size == 0:
-        return money(amount)
-    sign = "\N{MINUS SIGN}" if amount < 0 else ""
-    places = min(_MOST_PLACES, 2 - size.adjusted())
-    text = f"{size:.{places}f}"
-    return f"{sign}${text}" if Decimal(text) else f"{sign}$<{Decimal(1).scaleb(-_MOST_PLACES):f}"
-
-
-def _significant(size: Decimal) -> str:
-    text = f"{size:.6f}".rstrip("0")
-    return text if Decimal(text) else "<0.000001"
 
 
 def decimals(value: Decimal, places: int) -> str:
@@ -112,14 +67,3 @@ def _binary(size: float, units: tuple[str, ...]) -> str:
 
 def _short(size: float) -> str:
     return f"{size:.0f}" if size >= 100 or size == int(size) else f"{size:.1f}"
-
-
-def percent(ratio: float | Decimal) -> str:
-    """Format a ratio 0..1 as a percentage: two decimals below 1%, one below 10%, none above."""
-    value = float(ratio) * 100
-    size = abs(value)
-    if 0 < size < _LEAST_PERCENT / 2:
-        return f"{'-' if value < 0 else ''}<{_LEAST_PERCENT}%"
-    if size == 0 or size >= 10:
-        return f"{value:.0f}%"
-    return f"{value:.2f}%" if size < 1 else f"{value:.1f}%"

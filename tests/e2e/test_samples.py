@@ -36,7 +36,7 @@ def lead(demo: DemoProcess) -> Person:
 def test_samples_serve_and_a_click_on_their_advice_is_applied(
     demo: DemoProcess, member: Person, lead: Person
 ) -> None:
-    wait_for("samples", lambda: "five deployments with three weeks of made-up use" in demo.said)
+    wait_for("samples", lambda: "five deployments with two months of made-up use" in demo.said)
 
     advice = {item["kind"]: item for item in member.get("advice")}
     kinds = {

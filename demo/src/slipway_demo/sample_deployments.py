@@ -1,4 +1,4 @@
-"""Deployments of the demo's third team, with three weeks of made-up use, so that the demo has something to advise on.
+"""Deployments of the demo's third team, with two months of made-up use, so that the demo has something to advise on.
 
 They are requested, approved and served as any other; only the hours before they were made up, and those are
 marked: `is_demo` of their rows, and the evidence of the advice. Import after django.setup().

@@ -49,7 +49,7 @@ def run(folder: Path) -> str:
         _make(cluster_id, folder)
     except (DomainError, httpx.HTTPError, DatabaseError) as error:
         raise NotMade(str(error)) from error
-    return f"team {samples.TEAM}: five deployments with three weeks of made-up use; see Advice"
+    return f"team {samples.TEAM}: five deployments with two months of made-up use; see Advice"
 
 
 def _make(cluster_id: int, folder: Path) -> None:

@@ -68,13 +68,11 @@ def limit_saving(amount: Decimal, *, cost: Decimal) -> Decimal:
     return min(max(amount, Decimal(0)), cost).quantize(CENT)
 
 
-def percent(ratio: float) -> str:
-    return f"{ratio * 100:.0f}%"
-
-
 def dollars(amount: Decimal) -> str:
+    """Format dollars to the cent, for formulas that a reader adds up."""
     return f"${amount:,.2f}"
 
 
 def rate(amount: Decimal) -> str:
+    """Format dollars per hour with four decimals, for formulas that a reader adds up."""
     return f"${amount:,.4f}/h"

@@ -25,6 +25,7 @@ from portal.accounts.policy import Action
 from portal.audit import trail
 from portal.audit.actions import AuditAction, register
 from portal.core import clock
+from portal.core.definitions.figures import format_money
 from portal.core.errors import Conflict, Invalid
 
 REQUESTED: Final = register("advice.requested", "requested the advice on")
@@ -162,7 +163,7 @@ def _draft(actor: User, deployment: Deployment, item: AdviceItem, saving: Saving
     assert proposal is not None  # noqa: S101  as _still_holds returns it
     year = (saving.saving_amount * MONTHS_PER_YEAR).quantize(CENT)
     comment = (
-        f"{saving.message} Saves ${saving.saving_amount:,.2f} a month, ${year:,.2f} a year: "
+        f"{saving.message} Saves {format_money(saving.saving_amount)} a month, {format_money(year)} a year: "
         f"{saving.formula}. Risk {saving.risk}: {saving.risk_reason}"
     )
     if proposal.kind == "stop":

@@ -13,6 +13,7 @@ from deployments.advice.domain.kinds import idle
 from deployments.models import AdviceItem
 from deployments.states import AdviceState
 from portal.core import clock
+from portal.core.definitions.figures import format_money
 from portal.notifications import events
 from portal.notifications import services as notifications
 
@@ -40,7 +41,7 @@ def _warn(item: AdviceItem) -> bool:
             team=item.team,
             event=events.ADVICE_IDLE.code,
             subject=f"{item.subject} is idle: warning {number} of {WARNINGS}",
-            message=f"No request in the last 7 days. It costs ${item.cost_amount:,.2f} a month. "
+            message=f"No request in the last 7 days. It costs {format_money(item.cost_amount)} a month. "
             "Stop it, or snooze this advice.",
             path=reverse("advice"),
             data={"deployment": item.subject, "warning": number},

@@ -14,6 +14,7 @@ from typing import Final
 
 from deployments.approvals.domain.approver_roles import ApproverRole, RequiredRole
 from deployments.approvals.domain.requirement import Person, Requirement
+from portal.core.definitions.figures import format_money
 
 MOST_NEEDED: Final = 5
 
@@ -215,8 +216,8 @@ def _why(rule: Rule, facts: ChangeFacts) -> str:
 
 def _describe_amount(limit: Decimal, amount: Decimal | None) -> str:
     if amount is None:
-        return f"with an unknown price (may be above ${limit:,.0f} a month)"
-    return f"that may cost ${amount:,.0f} a month, above ${limit:,.0f}"
+        return f"with an unknown price (may be above {format_money(limit)} a month)"
+    return f"that may cost {format_money(amount)} a month, above {format_money(limit)}"
 
 
 def _is_above(rule: Rule, facts: ChangeFacts) -> bool:

@@ -24,6 +24,7 @@ from fleet.gpus.domain import offers
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.core.definitions.counts import format_count
+from portal.core.definitions.figures import format_money
 from portal.core.errors import Invalid
 
 _CENT: Final = Decimal("0.01")
@@ -164,9 +165,7 @@ def _why_approval(
     total = forecast + others + amount
     if total <= budget:
         return ""
-    described = (
-        f"It can cost ${amount:,.2f}; with it the month comes to ${total:,.2f} of ${budget:,.2f}."
-    )
+    described = f"It can cost {format_money(amount)}; with it the month comes to {format_money(total)} of {format_money(budget)}."
     if team.is_budget_binding:
         problem = (
             f"{described} Use fewer workers or hours, spot nodes, or ask a platform admin for a larger "

@@ -16,6 +16,7 @@ from deployments.serving.selectors.alias_returns import AliasReturn
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.placement import catalogue
 from deployments.states import ChangeState
+from portal.core.definitions.figures import format_money
 
 _OPEN: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
 
@@ -63,7 +64,7 @@ def _detail_of(change: ChangeRequest) -> str:
         parts.append(descriptions.describe_steps(plans.plan_of(change)))
     over = _over_budget(change.cost)
     if over is not None:
-        parts.append(f"over budget by ${over:,.0f} a month")
+        parts.append(f"over budget by {format_money(over)} a month")
     return " · ".join(parts)
 
 

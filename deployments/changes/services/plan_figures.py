@@ -27,6 +27,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
+from portal.core.definitions.figures import format_seconds
 from portal.core.errors import Conflict
 
 
@@ -45,12 +46,15 @@ class StepFigure:
 
     @property
     def duration(self) -> str:
+        """The time of the step in words: rounded where it is estimated from the traffic."""
+        if self.waiting_for == "requests":
+            return format_seconds(self.seconds or 0)
         return descriptions.format_duration(self.seconds or 0)
 
     @property
     def found_within(self) -> str:
         """The time until `detection` is found, in words. Empty without one."""
-        return descriptions.format_duration(self.detection.seconds) if self.detection else ""
+        return format_seconds(self.detection.seconds) if self.detection else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +88,11 @@ class PlanFigures:
 
     @property
     def latency_block(self) -> str:
-        return (
-            descriptions.format_duration(round(self.latency.block_seconds)) if self.latency else ""
-        )
+        return format_seconds(self.latency.block_seconds) if self.latency else ""
 
     @property
     def latency_found_after(self) -> str:
-        return descriptions.format_duration(self.latency.seconds) if self.latency else ""
+        return format_seconds(self.latency.seconds) if self.latency else ""
 
     @property
     def is_latency_too_slow(self) -> bool:

@@ -29,6 +29,7 @@ from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.definitions import Rejected
+from portal.core.definitions.figures import format_money
 from portal.core.errors import DomainError
 from portal.ui.definition_fields import ON
 
@@ -264,6 +265,7 @@ def _describe_forecast(cost: Cost) -> str:
     if cost.forecast is None:
         return "Forecast not known: a price is missing."
     over = cost.forecast - cost.budget
-    balance = f"over by ${over:,.2f}" if over > 0 else f"${-over:,.2f} left"
-    month = "" if cost.team_month_max is None else f"; full month ${cost.team_month_max:,.2f}"
-    return f"Forecast this month with this: ${cost.forecast:,.2f}, {balance}{month}"
+    balance = f"over by {format_money(over)}" if over > 0 else f"{format_money(-over)} left"
+    full = cost.team_month_max
+    month = "" if full is None else f"; full month {format_money(full)}"
+    return f"Forecast this month with this: {format_money(cost.forecast)}, {balance}{month}"

@@ -8,7 +8,7 @@ from deployments.changes.web.draft import Draft
 from deployments.changes.web.settings import SettingView
 from deployments.sizing.domain.ranking import Choice
 from deployments.spec.domain.node_selection import MOST_OTHER_TYPES
-from portal.ui import formats
+from portal.core.definitions.figures import format_money
 
 _OTHER_TYPES = "placement_other_instance_types"
 _QUEUE = "placement_queue"
@@ -56,4 +56,4 @@ def _is_chosen(choice: Choice, draft: Draft) -> bool:
 
 def _price(choice: Choice) -> str:
     amount = choice.offer.usd_per_hour_amount
-    return "" if amount is None else f" ({formats.money(amount)} an hour)"
+    return "" if amount is None else f" ({format_money(amount)} an hour)"

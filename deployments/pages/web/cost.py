@@ -11,12 +11,15 @@ from typing import Any
 
 from deployments.models import Deployment
 from deployments.pages.selectors import cost_marks, deployment_rows
+from fleet.costs.domain import change_lines
+from fleet.costs.domain.change_lines import ChangeText
 from fleet.costs.domain.results import CostPoint, CostRow, CostTable, GroupBy, Step
 from fleet.costs.domain.unit_prices import UnitPrice, price_inferences, price_tokens
-from fleet.costs.selectors import costs, series
+from fleet.costs.selectors import cost_changes, costs, series
 from fleet.gpus.domain.intervals import hour_of
 from portal.core import clock
-from portal.ui import charts, formats
+from portal.core.definitions.figures import format_money
+from portal.ui import charts
 from portal.ui.charts import Bar, Chart
 from portal.ui.vega.marks import Mark
 
@@ -56,10 +59,20 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
         "tiles": _tiles(deployment, table, now),
         "cost_rows": rows,
         "unpriced_gpu_hours": sum((row.unpriced_gpu_hours for row in rows), Decimal(0)),
+        "why": _why(deployment, month, now),
         "cost_chart": _chart(points, _marks(deployment, now)),
         "start": hour_of(now) - _CHARTED,
         "end": now,
     }
+
+
+def _why(deployment: Deployment, month: datetime, now: datetime) -> ChangeText:
+    """Explain the cost of this month so far against the same time before it."""
+    slug = deployment.team.slug
+    change = cost_changes.explain(
+        team_slugs=[slug], start=month, end=now, deployment=deployment.name
+    )
+    return change_lines.describe(change, team_slug=slug, is_of_one=True)
 
 
 def _tiles(deployment: Deployment, table: CostTable, now: datetime) -> list[CostTile]:
@@ -98,7 +111,7 @@ def _unit_tile(rows: Sequence[CostRow], total: Decimal) -> CostTile:
     price = price_tokens(total, tokens) or price_inferences(total, count)
     if price is None:
         return CostTile("1,000 inferences", None, "no inferences counted this month")
-    bought = f"{formats.money(total)} for " if price.is_of_too_few else ""
+    bought = f"{format_money(total)} for " if price.is_of_too_few else ""
     title = f"{price.unit:,} {price.noun}s"
     return CostTile(title, None, f"{bought}{price.counted} this month", unit_price=price)
 

@@ -24,6 +24,7 @@ from fleet.gpus.selectors import prices
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.core.definitions.counts import format_count
+from portal.core.definitions.figures import format_money
 
 CONSOLIDATION: Final = "Consolidation"
 
@@ -144,8 +145,8 @@ def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
         fix = "Ask a platform admin to load the price of this instance type and capacity type."
         return Check("Budget", ok=None, detail=detail, fix=fix, is_blocking=False)
     detail = (
-        f"Forecast ${cost.forecast:,.2f} this month, ${cost.team_month_min:,.2f} in a full "
-        f"month{_describe_max(cost.team_month_min, cost.team_month_max)}, of ${cost.budget:,.2f}."
+        f"Forecast {format_money(cost.forecast)} this month, {format_money(cost.team_month_min)} in a full "
+        f"month{_describe_max(cost.team_month_min, cost.team_month_max)}, of {format_money(cost.budget)}."
     )
     over = max(cost.forecast, cost.team_month_max) - cost.budget
     if over <= 0:
@@ -154,7 +155,7 @@ def check_budget(cost: Cost, *, is_binding: bool = False) -> Check:
     otherwise = (
         "ask a platform admin for a larger budget" if is_blocking else "let the approver decide"
     )
-    fix = f"Over by ${over:,.2f}. Use fewer replicas or a cheaper GPU, or {otherwise}."
+    fix = f"Over by {format_money(over)}. Use fewer replicas or a cheaper GPU, or {otherwise}."
     return Check("Budget", ok=False, detail=detail, fix=fix, is_blocking=is_blocking)
 
 
@@ -182,7 +183,7 @@ def _describe_cost(cluster: ClusterInfo, shares: Sequence[GpuShare | None], pods
     if not each:
         return "A pod fills its node, so no unused GPU is paid for."
     month = (each * pods * HOURS_PER_MONTH).quantize(CENT)
-    return f"When nothing else runs there, that is up to ${month:,.2f} a month for GPUs that nobody uses."
+    return f"When nothing else runs there, that is up to {format_money(month)} a month for GPUs that nobody uses."
 
 
 def _unused_amount(share: GpuShare | None, cluster: ClusterInfo) -> Decimal | None:
@@ -282,4 +283,4 @@ def _per_month(per_hour: Decimal | None) -> Decimal | None:
 
 
 def _describe_max(minimum: Decimal, maximum: Decimal) -> str:
-    return f" (${maximum:,.2f} at max replicas)" if maximum != minimum else ""
+    return f" ({format_money(maximum)} at max replicas)" if maximum != minimum else ""

@@ -10,7 +10,7 @@ from deployments.registry.selectors.starts import TypicalStart
 from deployments.spec.domain.serving_spec import ServingSpec, Storage
 from fleet.observation.domain import pod_start
 from portal.core import definitions
-from portal.ui import formats
+from portal.core.definitions.figures import format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def rows_of(served: ServedRevisions) -> list[StartRow]:
 def describe(typical: TypicalStart) -> str:
     plural = "" if typical.starts == 1 else "s"
     return (
-        f"Typical start: {formats.duration(typical.seconds)} on {typical.instance_type} "
+        f"Typical start: {format_seconds(typical.seconds)} on {typical.instance_type} "
         f"({typical.starts} start{plural})"
     )
 
@@ -45,9 +45,8 @@ def _row(typical: TypicalStart) -> StartRow:
         model_cache="" if typical.model_cache == "none" else caches[typical.model_cache],
         instance_type=typical.instance_type,
         starts=typical.starts,
-        duration=formats.duration(typical.seconds),
+        duration=format_seconds(typical.seconds),
         steps=tuple(
-            (label, formats.duration(typical.steps[step]))
-            for step, label in pod_start.LABELS.items()
+            (label, format_seconds(typical.steps[step])) for step, label in pod_start.LABELS.items()
         ),
     )

@@ -16,6 +16,7 @@ from deployments.sizing.domain.demand import Demand, TeamLimits
 from deployments.sizing.domain.memory import Need
 from fleet.gpus.domain import neuron, shares
 from fleet.gpus.domain.money import CENT, HOURS_PER_MONTH
+from portal.core.definitions.figures import format_money
 
 
 class ShareKind(StrEnum):
@@ -205,7 +206,7 @@ def _describe_over_budget(choice: Choice, limits: TeamLimits) -> str:
     if left is None or choice.month_amount is None or choice.month_amount <= left:
         return ""
     return (
-        f"${choice.month_amount:,.2f} a month, ${max(Decimal(0), left):,.2f} left in the team's budget "
+        f"{format_money(choice.month_amount)} a month, {format_money(max(Decimal(0), left))} left in the team's budget "
         "for a full month"
     )
 
@@ -254,8 +255,10 @@ def _compare(choice: Choice, best: Choice) -> str:
     room = "a new node" if choice.offer.is_started else "room"
     waits = f"waits for {room}; " if _is_waiting(choice) and not _is_waiting(best) else ""
     if difference > 0:
-        return f"{waits}${difference:,.2f} a month more than {best.offer.title}"
-    return f"{waits}same cost" if difference == 0 else f"{waits}${-difference:,.2f} a month less"
+        return f"{waits}{format_money(difference)} a month more than {best.offer.title}"
+    if difference == 0:
+        return f"{waits}same cost"
+    return f"{waits}{format_money(-difference)} a month less"
 
 
 def _add_notes(choice: Choice, message: str) -> str:

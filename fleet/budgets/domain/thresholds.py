@@ -7,6 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from portal.core.definitions.figures import format_money
+
 
 class Threshold(StrEnum):
     FORECAST = "forecast"
@@ -41,13 +43,13 @@ def list_crossed(month: MonthSoFar) -> list[Threshold]:
 
 
 def describe(threshold: Threshold, month: MonthSoFar) -> str:
-    spent = f"${month.spent_amount:,.2f} of ${month.budget_amount:,.2f} is spent this month"
+    spent = f"{format_money(month.spent_amount)} of {format_money(month.budget_amount)} is spent this month"
     if month.has_unpriced_hours:
         spent += ", without hours that have no price yet"
     if month.forecast_amount is None:
         rest = "a price is missing, so the month's total is not known"
     else:
-        rest = f"at the current rate the month will cost ${month.forecast_amount:,.2f}"
+        rest = f"at the current rate the month will cost {format_money(month.forecast_amount)}"
     if threshold == Threshold.FORECAST:
         return f"{rest[0].upper()}{rest[1:]}; {spent}."
     return f"{spent}; {rest}."

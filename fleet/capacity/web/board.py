@@ -21,7 +21,7 @@ from fleet.capacity.selectors.notices import NoticedNode
 from fleet.gpus.domain import neuron
 from fleet.gpus.domain.shares import GPU_PPM
 from portal.core.definitions.counts import format_count
-from portal.ui import formats
+from portal.core.definitions.figures import format_percent
 
 # Of each pool, and of all together: a pool with more has pages of its own.
 _NODES_OF_A_POOL = 24
@@ -267,7 +267,7 @@ def _title(holder: GpuHolder) -> str:
         return holder.label
     use = "utilisation not known"
     if holder.utilisation is not None:
-        use = f"{formats.percent(holder.utilisation)} {holder.utilisation_source}".strip()
+        use = f"{format_percent(holder.utilisation)} {holder.utilisation_source}".strip()
     share = f"{holder.share_ppm / GPU_PPM:g} GPU"
     return f"{holder.team_slug}/{holder.label} · {holder.pod_name} · {share} · {use}"
 

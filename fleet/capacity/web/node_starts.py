@@ -10,7 +10,7 @@ from fleet.capacity.web import board
 from fleet.models import Node
 from fleet.observation.domain import pod_start
 from portal.accounts.models import User
-from portal.ui import formats
+from portal.core.definitions.figures import format_seconds
 
 _MOST = 10
 
@@ -37,15 +37,15 @@ def _row(starts: RevisionStarts) -> StartRow:
     return StartRow(
         name=starts.workload_name,
         url=board.deployment_url(starts.team_slug, starts.deployment),
-        here=formats.duration(starts.here.seconds),
+        here=format_seconds(starts.here.seconds),
         here_count=starts.here.count,
-        elsewhere=formats.duration(elsewhere.seconds) if elsewhere else "",
+        elsewhere=format_seconds(elsewhere.seconds) if elsewhere else "",
         elsewhere_count=elsewhere.count if elsewhere else 0,
         steps=tuple(
             (
                 pod_start.LABELS[step],
-                formats.duration(starts.here.steps[step]),
-                formats.duration(elsewhere.steps[step]) if elsewhere else "",
+                format_seconds(starts.here.steps[step]),
+                format_seconds(elsewhere.steps[step]) if elsewhere else "",
             )
             for step in node_starts.STEPS
         ),

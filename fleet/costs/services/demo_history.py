@@ -1,4 +1,4 @@
-"""Three weeks of past usage for the demo's charts. All rows have is_demo set.
+"""Two months of past usage for the demo's charts. All rows have is_demo set.
 
 As in the real ledger, the rows of a node and hour sum to the price of that hour.
 """
@@ -19,7 +19,8 @@ from fleet.models import Cluster, LedgerKind, LedgerRow, Workload, WorkloadHour
 from fleet.telemetry.services import days
 from portal.accounts.models import Team
 
-DAYS: Final = 20
+# The longest two months: of any day, this month and as many days before it.
+DAYS: Final = 62
 _HOUR: Final = timedelta(hours=1)
 _HOUR_MS: Final = 3_600_000
 _CENTS: Final = Decimal("0.000001")
@@ -72,9 +73,13 @@ _NODES: Final = (
 )
 ALL_DAY: Final = range(24)
 _WORKLOADS: Final = (
-    PastWorkload("vision", "ocr", 1, ("local-a10g-1",), 1, 20, 9, ALL_DAY, 135_000, 21_000),
+    PastWorkload("vision", "ocr", 1, ("local-a10g-1",), 1, DAYS, 9, ALL_DAY, 135_000, 21_000),
     PastWorkload("vision", "ocr", 2, ("local-a10g-1",), 1, 9, 0, ALL_DAY, 190_000, 14_000),
-    PastWorkload("vision", "defects", 1, ("local-t4-1",), 1, 18, 0, range(6, 20), 75_000, 33_000),
+    PastWorkload(
+        "vision", "defects", 1, ("local-t4-1",), 1, DAYS, 18, range(8, 17), 60_000, 36_000
+    ),
+    PastWorkload("vision", "defects", 2, ("local-t4-1",), 1, 18, 0, range(6, 20), 75_000, 33_000),
+    PastWorkload("nlp", "spelling", 1, ("local-a10g-2",), 1, DAYS, 32, ALL_DAY, 80_000, 8_000),
     PastWorkload("nlp", "intent", 1, ("local-a10g-2",), 1, 15, 0, ALL_DAY, 190_000, 9_000),
     PastWorkload("nlp", "translate", 1, ("local-t4-1",), 2, 12, 1, range(6), 40_000, 180_000),
 )

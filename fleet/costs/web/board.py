@@ -11,10 +11,11 @@ from decimal import Decimal
 from urllib.parse import quote, urlencode
 
 from fleet.costs.domain.anomalies import Anomaly
+from fleet.costs.domain.change_lines import ChangeText
 from fleet.costs.domain.change_marks import ChangeMark
 from fleet.costs.domain.forecast import month_end_amount
+from fleet.costs.domain.ledger_addresses import build_address
 from fleet.costs.domain.results import (
-    UNATTRIBUTED,
     CostPoint,
     CostRow,
     CostTable,
@@ -71,6 +72,8 @@ class CostBoard:
     elapsed_percent: Decimal | None
     # Of the groups whose inferences were counted and all of whose hours have a price.
     inference_price: UnitPrice | None
+    # Why the costs changed from the period before.
+    why: ChangeText
     # Whether idle is among what the person may see: its rule is chosen then.
     sees_idle: bool = False
     unusual: Sequence[UnusualRow] = ()
@@ -118,8 +121,12 @@ class CostBoard:
         return float(self.idle.cost.amount / self.table.total_amount)
 
     @property
+    def budget_ratio(self) -> Decimal | None:
+        return self.table.total_amount / self.budget_amount if self.budget_amount else None
+
+    @property
     def budget_percent(self) -> Decimal | None:
-        return self.table.total_amount * 100 / self.budget_amount if self.budget_amount else None
+        return None if self.budget_ratio is None else self.budget_ratio * 100
 
     @property
     def over_amount(self) -> Decimal | None:
@@ -139,6 +146,7 @@ def build(
     without_page: Collection[GroupKey] = (),
     budget_amount: Decimal | None,
     allocated: AllocatedGpus,
+    why: ChangeText,
     now: datetime,
     sees_idle: bool = False,
     unusual: Sequence[UnusualDay] = (),
@@ -162,6 +170,7 @@ def build(
         budget_amount=budget_amount,
         elapsed_percent=None if elapsed is None else elapsed * 100,
         inference_price=_inference_price(table),
+        why=why,
         sees_idle=sees_idle,
         unusual=unusual_rows(query, unusual),
     )
@@ -181,12 +190,9 @@ def unusual_rows(query: CostQuery, days: Sequence[UnusualDay]) -> list[UnusualRo
 
 def ledger_url(query: CostQuery, row: CostRow | None = None) -> str:
     """Return the URL of the ledger rows behind a number."""
-    names = {"from": f"{query.start:%Y-%m-%dT%H:%MZ}", "to": f"{query.end:%Y-%m-%dT%H:%MZ}"}
-    if query.team_slug:
-        names["team"] = query.team_slug
-    if row is not None:
-        names |= _names_of(row.key)
-    return f"/costs/ledger?{urlencode({k: v for k, v in names.items() if v})}"
+    return build_address(
+        query.start, query.end, team_slug=query.team_slug, key=row.key if row else None
+    )
 
 
 def name_url(query: CostQuery, key: GroupKey) -> str:
@@ -212,20 +218,6 @@ def name_url(query: CostQuery, key: GroupKey) -> str:
     else:
         names |= {"start": f"{query.start:%Y-%m-%d}", "end": f"{query.last_day:%Y-%m-%d}"}
     return f"/costs?{urlencode(names)}"
-
-
-def _names_of(key: GroupKey) -> dict[str, str]:
-    if key.is_idle:
-        return {"kind": "idle", "cluster": key.cluster_name}
-    if key.cluster_name:
-        return {"cluster": key.cluster_name, "kind": "held"}
-    return {
-        "holder": key.team_slug or UNATTRIBUTED,
-        "model": key.model,
-        "deployment": key.deployment,
-        "revision": key.revision,
-        "kind": "held",
-    }
 
 
 def _forecast(table: CostTable, allocated: AllocatedGpus, now: datetime) -> Decimal | None:

@@ -9,9 +9,18 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from fleet.costs.domain import file_names
-from fleet.costs.domain.results import CostTable, GroupBy
-from fleet.costs.selectors import anomalies, costs, ledger_entries, ledger_rows, open_hours, series
+from fleet.costs.domain import change_lines, file_names
+from fleet.costs.domain.cost_changes import CostChange
+from fleet.costs.domain.results import CostTable, GroupBy, IdleRule
+from fleet.costs.selectors import (
+    anomalies,
+    cost_changes,
+    costs,
+    ledger_entries,
+    ledger_rows,
+    open_hours,
+    series,
+)
 from fleet.costs.selectors.open_hours import Unsealed
 from fleet.costs.services import exports, marks, named_pages
 from fleet.costs.web import board as cost_board
@@ -58,6 +67,7 @@ def costs_page(request: HttpRequest, user: User) -> HttpResponse:
         without_page=named_pages.without_page(table, query.group_by),
         budget_amount=_budget(request, query, slugs),
         allocated=_allocated(slugs),
+        why=change_lines.describe(_change(query, slugs, unsealed), team_slug=query.team_slug),
         now=now,
         sees_idle=slugs is None,
         unusual=anomalies.filter_by_teams(anomalies.recent(), slugs),
@@ -129,6 +139,16 @@ def _table(
         offset=offset,
         unsealed=unsealed,
         idle_rule=query.idle_rule,
+    )
+
+
+def _change(query: CostQuery, slugs: Sequence[str] | None, unsealed: Unsealed) -> CostChange:
+    return cost_changes.explain(
+        team_slugs=slugs,
+        start=query.start,
+        end=query.end,
+        has_idle=slugs is None and query.idle_rule is not IdleRule.HIDDEN,
+        unsealed=unsealed,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Protocol
 
@@ -9,32 +10,49 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.core.definitions.figures import format_milliseconds
+from portal.core.definitions.figures import (
+    format_exact_money,
+    format_figure,
+    format_milliseconds,
+    format_money,
+    format_percent,
+    format_seconds,
+)
 from portal.ui import formats
 
 register = template.Library()
 UNKNOWN: Final = format_html('<span class="unknown">{}</span>', formats.NOT_KNOWN)
+# The decimals that say nothing: those of 12.00, and the last of 0.50.
+_ZEROS: Final = re.compile(r"(\.\d*?[1-9])0+(?!\d)|\.0+(?!\d)")
 
 
 @register.filter
 def money(amount: Decimal | str | int | None) -> str | SafeString:
+    """Format dollars, with the exact amount on hover."""
+    value = _decimal(amount)
+    return UNKNOWN if value is None else _with_exact(format_money(value), format_exact_money(value))
+
+
+@register.filter
+def money_text(amount: Decimal | str | int | None) -> str:
+    """Format dollars for an attribute or an option, which cannot have an element."""
+    value = _decimal(amount)
+    return formats.NOT_KNOWN if value is None else format_money(value)
+
+
+@register.filter
+def exact_money(amount: Decimal | None) -> str | SafeString:
+    """Format a price that a person or AWS stated, with all of its digits."""
+    return UNKNOWN if amount is None else format_exact_money(amount)
+
+
+def _decimal(amount: Decimal | str | int | None) -> Decimal | None:
     if amount is None or amount == "":
-        return UNKNOWN
+        return None
     try:
-        return formats.money(Decimal(amount))
+        return Decimal(amount)
     except InvalidOperation:
-        return UNKNOWN
-
-
-@register.filter
-def money_with_exact(amount: Decimal | None) -> str | SafeString:
-    """Format money, with all six decimals on hover."""
-    return UNKNOWN if amount is None else _with_exact(formats.money(amount), f"${amount:.6f}")
-
-
-@register.filter
-def unit_price(amount: Decimal | None) -> str | SafeString:
-    return UNKNOWN if amount is None else formats.unit_price(amount)
+        return None
 
 
 class _CountedPrice(Protocol):
@@ -52,7 +70,7 @@ def counted_price(price: _CountedPrice | None) -> str | SafeString:
         return UNKNOWN
     if price.note:
         return format_html('<span class="dim" title="{}">too few</span>', price.note)
-    return formats.unit_price(price.amount)
+    return money(price.amount)
 
 
 @register.filter
@@ -67,7 +85,10 @@ def mib(count: float | None) -> str | SafeString:
 
 @register.filter
 def percent(ratio: float | Decimal | None) -> str | SafeString:
-    return UNKNOWN if ratio is None else formats.percent(ratio)
+    """Format a ratio 0..1 as a percentage, with four significant digits on hover."""
+    if ratio is None:
+        return UNKNOWN
+    return _with_exact(format_percent(ratio), f"{format_figure(100 * float(ratio), 4)}%")
 
 
 @register.filter
@@ -93,15 +114,31 @@ def gpu_time(milliseconds: int | None) -> str | SafeString:
 
 @register.filter
 def latency(milliseconds: float | Decimal | None) -> str | SafeString:
-    """Format a latency as "12.3 ms", "905 ms" or "5.3 s", with its tenths of milliseconds on hover."""
+    """Format a latency: "12.3 ms", "905 ms", "5.3 s". Tenths of milliseconds are on hover."""
     if milliseconds is None:
         return UNKNOWN
     value = float(milliseconds)
-    return _with_exact(format_milliseconds(value), f"{value:,.1f} ms")
+    places = 1 if abs(value) >= 0.1 else 4
+    return _with_exact(format_milliseconds(value), f"{value:,.{places}f} ms")
+
+
+@register.filter
+def seconds(value: float | Decimal | None) -> str | SafeString:
+    """Format a time that was measured or estimated: "5.3 s", "2.2 min", "70 h". Tenths of seconds are on hover."""
+    if value is None:
+        return UNKNOWN
+    return _with_exact(format_seconds(float(value)), f"{value:,.1f} s")
 
 
 def _with_exact(text: str, exact: str) -> str | SafeString:
-    return text if text == exact else format_html('<span title="{}">{}</span>', exact, text)
+    """Return the text with the exact value on hover where it was rounded."""
+    is_same = _without_zeros(text) == _without_zeros(exact)
+    return text if is_same else format_html('<span title="{}">{}</span>', exact, text)
+
+
+def _without_zeros(text: str) -> str:
+    """Return "$12" for "$12.00", and "5%" for "5.00%"."""
+    return _ZEROS.sub(r"\1", text)
 
 
 @register.filter

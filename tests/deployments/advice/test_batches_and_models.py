@@ -57,7 +57,7 @@ def test_larger_batches_from_the_counters_to_the_spec(world: World, signed_in: S
     assert change.revision is not None
     assert change.revision.spec["batching"]["is_dynamic"] is True
     assert change.revision.spec["min_replicas"] == 2
-    assert "Saves $734.38 a month, $8,812.56 a year" in change.comment
+    assert "Saves $734 a month, $8,813 a year" in change.comment
     deployment.refresh_from_db()
     assert deployment.candidate_revision is None, "nothing is applied without approval"
     world.approved(change)

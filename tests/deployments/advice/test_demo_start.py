@@ -73,7 +73,7 @@ def test_a_fresh_demo_gets_its_samples_once(
     said = sample_start.run(folder)
     again = sample_start.run(folder)
 
-    assert said == "team samples: five deployments with three weeks of made-up use; see Advice"
+    assert said == "team samples: five deployments with two months of made-up use; see Advice"
     assert again == "team samples has its deployments"
     versions = ModelVersion.objects.filter(model__team__slug="samples").order_by("pk")
     assert [(one.label, one.state) for one in versions] == [

@@ -149,7 +149,7 @@ def test_a_day_that_cost_more_than_is_usual(world: World) -> None:
     ]
     of_deployment, of_team = Alert.objects.order_by("id")
     day = midnight - timedelta(days=1)
-    assert of_deployment.message == f"{day:%-d %B} cost $340.00; $100.00 was expected."
+    assert of_deployment.message == f"{day:%-d %B} cost $340; $100 was expected."
     assert of_deployment.path == "/vision/deployments/detector/cost"
     assert of_team.path == "/costs?team=vision&group=deployment&range=7d"
     # The next day is as usual.

@@ -39,7 +39,7 @@ def test_above_the_budget_another_lead_decides(bench: Bench) -> None:
     bench.tick(job)
 
     assert job.state == "submitted"
-    assert job.state_reason == "It can cost $12.07; with it the month comes to $12.07 of $10.00."
+    assert job.state_reason == "It can cost $12; with it the month comes to $12 of $10."
     assert bench.world.cluster.writes == []
     assert Notice.objects.get().event == "batch.requested"
     people = bench.world
@@ -77,7 +77,7 @@ def test_a_binding_budget_refuses_it(bench: Bench) -> None:
     Team.objects.filter(slug="vision").update(
         monthly_budget_amount=Decimal(10), is_budget_binding=True
     )
-    with pytest.raises(Invalid, match=r"of \$10.00. Use fewer workers or hours"):
+    with pytest.raises(Invalid, match=r"of \$10\. Use fewer workers or hours"):
         bench.request(workers=2)
     assert not BatchJob.objects.exists()
 

@@ -47,7 +47,7 @@ def test_it_is_in_the_inbox_of_those_who_may_decide_and_counted_there(
     assert TITLE in waiting_part
     assert "vision · eks-test · 3 rows · 2 workers · on-demand g5.xlarge" in waiting_part
     assert "0 of 1 approval by a lead or platform admin" in waiting_part
-    assert "$12.07 at most" in waiting_part
+    assert "$12 at most" in waiting_part
     counts = {
         user.username: slots._count_decisions(user)
         for user in (people.lead, people.lead2, people.member, people.viewer, people.stranger)

@@ -144,7 +144,7 @@ def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
     assert "recommended: cheapest with free capacity" in text
     assert "estimated from the file; not measured on a GPU yet." in text
     assert "Latency of this model is not measured yet" in text
-    assert "$734.38" in text
+    assert "$734" in text
 
 
 def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> None:
@@ -198,7 +198,7 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
     assert "about 42 s" in after
     assert "3 starts measured; the slowest took 90 s" in after
     # Without requests nothing runs and nothing costs.
-    assert "$0.00" in after
+    assert "$0" in after
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,8 @@ def test_the_form_warns_where_the_steps_end_before(world: World, signed_in: Sign
     calm_hour(world)
     after = shown(839)
     # A tenth of 18 requests a second is ten in 5.6 s.
-    assert "Latency is compared in blocks of 6 s, in which both sides get enough requests." in after
-    assert "after 14 blocks (1 min 18 s) at the earliest" in after
+    assert (
+        "Latency is compared in blocks of 5.6 s, in which both sides get enough requests." in after
+    )
+    assert "after 14 blocks (1.3 min) at the earliest" in after
     assert "The steps are shorter than that." not in after

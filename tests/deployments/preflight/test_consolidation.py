@@ -71,7 +71,7 @@ def test_it_names_the_nodes_and_the_dollars_of_what_nobody_uses(priced: World) -
     assert (check.name, check.ok, check.is_blocking) == ("Consolidation", True, False)
     assert "up to 2 nodes, until the pods end" in check.detail
     # Seven GPUs of eight, on two nodes, for 730 hours.
-    assert "up to $40,880.00 a month for GPUs that nobody uses" in check.detail
+    assert "up to $40,880 a month for GPUs that nobody uses" in check.detail
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_sizing_and_the_check_of_a_request_agree_on_the_budget(
     Team.objects.filter(pk=world.team.pk).update(
         monthly_budget_amount=Decimal(1000), is_budget_binding=is_binding
     )
-    over = "$734.38 a month, $265.62 left in the team's budget for a full month"
+    over = "$734 a month, $266 left in the team's budget for a full month"
 
     ranking = advice(world, world.version1)
 

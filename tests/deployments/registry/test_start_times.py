@@ -70,7 +70,7 @@ def test_the_page_of_a_version_shows_where_its_start_time_goes(
     assert row == {
         "Engine": "KServe · Triton",
         "Instance type": "g5.xlarge",
-        "Median": "2 min 10 s3 starts",
+        "Median": "2.2 min3 starts",
         "Node": "0 s",
         "Image": "30 s",
         "Download": "1 min",
@@ -85,8 +85,8 @@ def test_other_instance_types_are_other_rows(measured: World, signed_in: SignIn)
     rows = page(signed_in(measured.viewer).get(_URL)).part("start-times").rows
 
     assert [(row["Instance type"], row["Median"]) for row in rows] == [
-        ("p4d.24xlarge", "1 min 45 s1 start"),
-        ("g5.xlarge", "2 min 10 s3 starts"),
+        ("p4d.24xlarge", "1.8 min1 start"),
+        ("g5.xlarge", "2.2 min3 starts"),
     ]
 
 
@@ -96,7 +96,7 @@ def test_only_the_last_twenty_count(measured: World, signed_in: SignIn) -> None:
 
     (row,) = page(signed_in(measured.viewer).get(_URL)).part("start-times").rows
 
-    assert (row["Median"], row["Load"]) == ("1 min 40 s20 starts", "0 s")
+    assert (row["Median"], row["Load"]) == ("1.7 min20 starts", "0 s")
 
 
 def test_rest_gives_seconds(measured: World) -> None:
@@ -123,7 +123,7 @@ def test_a_deployment_that_starts_says_how_long_that_usually_takes(
     measured: World, signed_in: SignIn
 ) -> None:
     client = signed_in(measured.viewer)
-    usual = "Typical start: 2 min 10 s on g5.xlarge (3 starts)"
+    usual = "Typical start: 2.2 min on g5.xlarge (3 starts)"
     assert usual not in page(client.get("/vision/deployments/detector")).text
     measured.cluster.make_ready("detector-r1", is_ready=False)
     deployment = measured.version1.revisions.get().deployment

@@ -64,11 +64,10 @@ def test_thresholds_are_crossed_at_their_part(so_far: MonthSoFar, expected: list
 
 def test_message_says_what_is_not_known() -> None:
     assert describe(Threshold.HALF, month("500")) == (
-        "$500.00 of $1,000.00 is spent this month; a price is missing, so the month's total is not "
-        "known."
+        "$500 of $1,000 is spent this month; a price is missing, so the month's total is not known."
     )
     assert describe(Threshold.FORECAST, month("10", "1200")) == (
-        "At the current rate the month will cost $1,200.00; $10.00 of $1,000.00 is spent this month."
+        "At the current rate the month will cost $1,200; $10 of $1,000 is spent this month."
     )
 
 
@@ -76,8 +75,8 @@ def test_message_says_that_hours_without_a_price_are_left_out() -> None:
     some = replace(month("500", "900"), has_unpriced_hours=True)
 
     assert describe(Threshold.HALF, some) == (
-        "$500.00 of $1,000.00 is spent this month, without hours that have no price yet; at the current "
-        "rate the month will cost $900.00."
+        "$500 of $1,000 is spent this month, without hours that have no price yet; at the current "
+        "rate the month will cost $900."
     )
 
 

@@ -119,7 +119,7 @@ def test_the_page_shows_both_and_links_to_the_deployment(
     detector_row, ranker_row = shown.row("detector-r1"), shown.row("ranker-r1")
     assert detector_row["This node"] == "3 min 1 start"
     assert detector_row["Other g5.12xlarge"] == "1 min 1 start"
-    assert detector_row["Image"] == "2 min 30 s others 30 s"
+    assert detector_row["Image"] == "2.5 min others 30 s"
     assert ranker_row["This node"] == "1 min 1 start"
     assert ranker_row["Other g5.12xlarge"] == "not started there"
     assert ranker_row["Image"] == "30 s"

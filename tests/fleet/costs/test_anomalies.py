@@ -164,8 +164,8 @@ class TestPage:
         SealedHour.objects.create(cluster=cluster, hour=hour, sealed_at=NOW)
 
     def test_a_rise_is_shown_at_once_and_a_fall_when_its_day_is_sealed(self, admin: Client) -> None:
-        rise = ("20 Nov", "vision/ocr", "▲ $400.00", "$100.00")
-        fall = ("19 Nov", "nlp/asr", "▼ $1.00", "$50.00")
+        rise = ("20 Nov", "vision/ocr", "▲ $400", "$100")
+        fall = ("19 Nov", "nlp/asr", "▼ $1.00", "$50")
 
         self.seal("2026-11-19T23:00Z")
         assert self.unusual(admin) == [rise]

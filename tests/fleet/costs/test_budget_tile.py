@@ -20,7 +20,7 @@ def forecast_of(client: Client, query: str = "") -> str:
 
 
 def test_one_team_is_compared_with_its_budget(member: Client, admin: Client) -> None:
-    compared = "$0.00 of $1,000 At the current rate; 0% used"
+    compared = "$0 of $1,000 At the current rate; 0% used"
 
     assert forecast_of(member) == compared
     assert forecast_of(admin, "?team=vision") == compared
@@ -29,7 +29,7 @@ def test_one_team_is_compared_with_its_budget(member: Client, admin: Client) -> 
 def test_the_whole_fleet_has_no_budget_because_idle_is_no_teams(
     admin: Client, vision: Team
 ) -> None:
-    assert forecast_of(admin) == "$0.00 Choose a team to compare with its budget"
+    assert forecast_of(admin) == "$0 Choose a team to compare with its budget"
 
 
 def test_a_team_without_a_budget_leaves_the_sum_without_one(member: Client, nlp: Team) -> None:
@@ -42,6 +42,6 @@ def test_a_team_without_a_budget_leaves_the_sum_without_one(member: Client, nlp:
     Team.objects.update(monthly_budget_amount=0)
     none = forecast_of(member)
 
-    assert alone == "$0.00 Choose a team to compare with its budget"
-    assert both.startswith("$0.00 of $1,500")
-    assert none == "$0.00 no budget"
+    assert alone == "$0 Choose a team to compare with its budget"
+    assert both.startswith("$0 of $1,500")
+    assert none == "$0 no budget"

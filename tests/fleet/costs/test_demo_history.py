@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+import time_machine
 
 from fleet.clusters.services import clusters
+from fleet.costs.selectors import cost_changes
 from fleet.costs.services import demo_history
 from fleet.models import LedgerRow, WorkloadHour
 from fleet.prices.services import catalogue as prices
@@ -38,7 +40,7 @@ def test_rows_of_each_node_and_hour_sum_to_its_price(cluster_id: int) -> None:
     for row in LedgerRow.objects.all():
         sums[row.node_uid, row.hour] += row.cost_amount
         price[row.node_uid, row.hour] = row.usd_per_hour_amount
-    assert len(sums) == 3 * 20 * 24
+    assert len(sums) == 3 * 62 * 24
     assert sums == price
 
 
@@ -49,6 +51,22 @@ def test_history_is_marked_ends_before_now_and_is_written_once(cluster_id: int) 
     assert not LedgerRow.objects.filter(hour__gte=NOW.replace(minute=0)).exists()
     assert not WorkloadHour.objects.filter(is_demo=False).exists()
     assert demo_history.create(cluster_id=cluster_id, until=NOW) == 0
+
+
+@pytest.mark.parametrize("day", [2, 21, 30])
+def test_every_month_has_one_before_to_compare_with(cluster_id: int, day: int) -> None:
+    now = NOW.replace(day=day)
+    start = now.replace(day=1, hour=0, minute=0)
+    demo_history.create(cluster_id=cluster_id, until=now)
+
+    with time_machine.travel(now, tick=False):
+        change = cost_changes.explain(team_slugs=None, start=start, end=now, has_idle=True)
+
+    assert change.data_from is None
+    assert change.before_amount > 0
+    assert {part.key.label for part in change.parts if part.kind == "new"} == (
+        set() if day == 2 else {"nlp/intent", "nlp/translate"}
+    )
 
 
 def test_no_gpu_is_busier_than_time_passes(cluster_id: int) -> None:

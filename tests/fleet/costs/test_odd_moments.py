@@ -56,7 +56,7 @@ def test_a_pod_that_lived_three_seconds_is_charged_for_them(
     with time_machine.travel(START + HOUR + 5 * MINUTE, tick=False):
         row = page(client.get("/costs")).row("vision")
     assert (row["Cost"], row["Utilisation"], row["Inferences"]) == (
-        "$0.000838",
+        "$0.00084",
         "not known",
         "not known",
     )

@@ -91,7 +91,7 @@ def test_the_costs_page_shows_tokens_once_a_language_model_counts_them(
 
     costs_of = {name: shown.row(name) for name in ("vision/chat", "vision/detector")}
     assert {name: (row["Tokens"], row["$/1M tokens"]) for name, row in costs_of.items()} == {
-        "vision/chat": ("2,000,000", "$0.0591"),
+        "vision/chat": ("2,000,000", "$0.059"),
         "vision/detector": ("—", "—"),
     }
 

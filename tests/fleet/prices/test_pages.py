@@ -46,7 +46,7 @@ def test_node_without_a_price_leads_to_its_form_and_is_priced_there(
     assert saved.redirect_chain == [("/admin/prices/of/g5.12xlarge", 302)]
     history = page(saved).text
     assert "2026-11-20" in history
-    assert "$1.9000" in history
+    assert "$1.90" in history
     assert "our bid" in history
     assert "Nodes without a price" not in admin.get("/admin/prices").content.decode()
 

@@ -103,7 +103,7 @@ def test_figures_follow_what_was_measured(world: World, signed_in: SignIn) -> No
 
     assert "1.0%" in page
     assert "5.0 ms" in page
-    assert "$24.14" in page
+    assert "$24" in page
 
 
 def test_nothing_measured_is_not_known_and_not_zero(world: World, signed_in: SignIn) -> None:
@@ -131,12 +131,12 @@ def test_home_and_costs_show_one_forecast(world: World, signed_in: SignIn) -> No
     world.clock.move(3600)
     client = signed_in(world.viewer)
 
-    home = re.search(r"Forecast (\$[\d,.]+)", client.get("/vision").content.decode())
+    home = re.search(r"Forecast (\$[\d,.]+)", page(client.get("/vision")).text)
     costs = re.match(r"(\$[\d,.]+)", page(client.get("/costs")).term("Month forecast"))
 
     assert home is not None
     assert costs is not None
-    assert home.group(1) == costs.group(1) != "$0.00"
+    assert home.group(1) == costs.group(1) != "$0"
 
 
 def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: SignIn) -> None:

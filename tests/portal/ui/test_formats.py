@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from portal.core.definitions import figures
 from portal.ui import formats
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -30,52 +34,88 @@ def test_times_are_relative_until_they_are_far(gap: timedelta, text: str) -> Non
     ("seconds", "text"),
     [
         (0, "0 s"),
-        (40.4, "40 s"),
-        (120, "2 min"),
-        (130, "2 min 10 s"),
-        (3605, "1 h"),
-        (11_130, "3 h 5 min"),
-        (90_061, "1 d 1 h"),
+        (0.000004, "4 µs"),
+        (0.004, "4.0 ms"),
+        (0.0123, "12.3 ms"),
+        (0.09994, "99.9 ms"),
+        (0.09996, "100 ms"),
+        (0.905, "905 ms"),
+        (0.995, "995 ms"),
+        (0.999, "999 ms"),
+        (0.9996, "1 s"),
+        (1, "1 s"),
+        (5.3, "5.3 s"),
+        (9.94, "9.9 s"),
+        (9.995, "10 s"),
+        (10, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (130, "2.2 min"),
+        (999.5, "17 min"),
+        (3_570, "1 h"),
+        (69 * 3600 + 43 * 60, "70 h"),
+        (99.4 * 3600, "99 h"),
+        (99.6 * 3600, "4.2 d"),
+        (1e6, "12 d"),
+        (1e9, "11,574 d"),
+        (-5.3, "\N{MINUS SIGN}5.3 s"),
     ],
 )
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert formats.duration(seconds) == text
+def test_times_are_in_the_largest_unit_that_keeps_two_digits(seconds: float, text: str) -> None:
+    assert figures.format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("amount", "text"),
     [
-        ("0", "$0.00"),
-        ("41.205", "$41.20"),
-        ("999.99", "$999.99"),
-        ("3310.42", "$3,310"),
-        ("-12.5", "\N{MINUS SIGN}$12.50"),
-        ("0.0123", "$0.01"),
-        ("0.004", "$0.004"),
-        ("0.0000001", "$<0.000001"),
+        ("0", "$0"),
+        ("0.000000004", "<$0.00000001"),
+        ("-0.000000004", "\N{MINUS SIGN}<$0.00000001"),
+        ("0.0000001", "$0.00000010"),
+        ("0.004", "$0.0040"),
+        ("0.00949", "$0.0095"),
+        ("0.0138", "$0.014"),
+        ("0.0995", "$0.10"),
+        ("0.605785", "$0.61"),
+        ("0.994", "$0.99"),
+        ("0.995", "$1.00"),
+        ("0.999", "$1.00"),
+        ("1", "$1.00"),
+        ("1.006", "$1.01"),
+        ("9.994", "$9.99"),
+        ("9.995", "$10"),
+        ("10", "$10"),
+        ("12.4", "$12"),
+        ("999.4", "$999"),
+        ("999.5", "$1,000"),
+        ("1E+6", "$1,000,000"),
+        ("-12.5", "\N{MINUS SIGN}$12"),
+        ("-0.0138", "\N{MINUS SIGN}$0.014"),
     ],
 )
 def test_money_has_the_digits_that_matter(amount: str, text: str) -> None:
-    assert formats.money(Decimal(amount)) == text
+    assert figures.format_money(Decimal(amount)) == text
 
 
 @pytest.mark.parametrize(
     ("amount", "text"),
     [
         ("0", "$0.00"),
-        ("1234.5", "$1,234"),
-        ("12.345", "$12.34"),
-        ("1", "$1.00"),
-        ("0.5", "$0.500"),
-        ("0.0138", "$0.0138"),
-        ("0.013849", "$0.0138"),
-        ("0.00001", "$0.0000100"),
-        ("0.000000004", "$<0.00000001"),
-        ("-0.0138", "\N{MINUS SIGN}$0.0138"),
+        ("0.605785", "$0.605785"),
+        ("1234.5", "$1,234.50"),
+        ("1E+6", "$1,000,000.00"),
+        ("-1.006", "\N{MINUS SIGN}$1.006"),
+        ("0.0000000041", "$0.0000000041"),
     ],
 )
-def test_price_of_one_unit_has_three_digits_that_count(amount: str, text: str) -> None:
-    assert formats.unit_price(Decimal(amount)) == text
+def test_exact_money_keeps_all_digits_and_cents(amount: str, text: str) -> None:
+    assert figures.format_exact_money(Decimal(amount)) == text
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12))
+def test_no_amount_is_in_scientific_notation(amount: Decimal) -> None:
+    for text in (figures.format_money(amount), figures.format_exact_money(amount)):
+        assert re.fullmatch(r"\N{MINUS SIGN}?<?\$[0-9,]+(\.[0-9]+)?", text), text
 
 
 @pytest.mark.parametrize(
@@ -99,13 +139,20 @@ def test_mebibytes_grow_into_gibibytes() -> None:
         (-0.00000005, "-<0.01%"),
         (0.0001, "0.01%"),
         (0.0006, "0.06%"),
+        (0.004, "0.40%"),
+        (0.00994, "0.99%"),
+        (0.00999, "1.0%"),
         (0.0512, "5.1%"),
+        (0.0994, "9.9%"),
+        (0.0999, "10%"),
         (0.64, "64%"),
+        (0.999, "100%"),
         (1.2, "120%"),
+        (-0.5, "-50%"),
     ],
 )
-def test_small_shares_keep_digits(ratio: float, text: str) -> None:
-    assert formats.percent(ratio) == text
+def test_small_ratios_keep_two_digits(ratio: float, text: str) -> None:
+    assert figures.format_percent(ratio) == text
 
 
 @pytest.mark.parametrize(

@@ -163,15 +163,23 @@ def test_none_is_written_as_not_known_and_never_as_zero(name: str) -> None:
 
 
 def test_filters_write_units() -> None:
-    assert render("{{ v|money }}", v=Decimal("3310.42")) == "$3,310"
-    assert render("{{ v|money }}", v="1.006") == "$1.01"
+    assert render("{{ v|money }}", v=Decimal("3310.42")) == (
+        '<span title="$3,310.42">$3,310</span>'
+    )
+    assert render("{{ v|money }}", v="1.006") == '<span title="$1.006">$1.01</span>'
+    assert render("{{ v|money }}", v=Decimal("12.00")) == "$12"
+    assert render("{{ v|money_text }}", v=Decimal("3310.42")) == "$3,310"
+    assert render("{{ v|exact_money }}", v=Decimal("27.447050")) == "$27.44705"
     assert render("{{ v|percent }}", v=0.64) == "64%"
+    assert render("{{ v|percent }}", v=0.6432) == '<span title="64.32%">64%</span>'
+    assert render("{{ v|seconds }}", v=130) == '<span title="130.0 s">2.2 min</span>'
+    assert render("{{ v|seconds }}", v=12) == "12 s"
     assert render("{{ v|filesize }}", v=1536) == "1.5 KiB"
     assert render("{{ v|gpus }}", v=Decimal("14.500")) == "14.5"
-    assert render("{{ v|gpu_time }}", v=1_800_000) == '<span title="0.5000 GPU-h">0.5 GPU-h</span>'
+    assert render("{{ v|gpu_time }}", v=1_800_000) == "0.5 GPU-h"
     assert render("{{ v|gpu_time }}", v=180_000) == "0.0500 GPU-h"
     assert render("{{ v|gpu_time }}", v=1) == "less than 0.0001 GPU-h"
-    assert render("{{ v|money_with_exact }}", v=Decimal("0.605785")) == (
+    assert render("{{ v|money }}", v=Decimal("0.605785")) == (
         '<span title="$0.605785">$0.61</span>'
     )
     assert render("{{ v|latency }}", v=12.34) == "12.3 ms"

@@ -12,7 +12,6 @@ from deployments.advice.domain.advice import (
     Saving,
     limit_saving,
     per_month,
-    percent,
     rate,
 )
 from deployments.advice.domain.evidence import EvidenceLine
@@ -20,6 +19,7 @@ from deployments.advice.domain.facts import DeploymentFacts, busiest, mean_utili
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 from portal.core.definitions.counts import format_count
+from portal.core.definitions.figures import format_percent
 
 CODE: Final = "fewer-replicas"
 TITLE: Final = "Fewer replicas"
@@ -46,9 +46,9 @@ def decide(facts: DeploymentFacts) -> Saving | None:
     most = facts.spec.max_replicas if facts.spec.max_replicas > now else needed
     return Saving(
         message=f"Run {format_count(needed, 'replica')} instead of {now}: the GPUs were "
-        f"{percent(utilisation)} used in the last week.",
+        f"{format_percent(utilisation)} used in the last week.",
         evidence=(
-            EvidenceLine("GPU utilisation, 7 days", percent(utilisation)),
+            EvidenceLine("GPU utilisation, 7 days", format_percent(utilisation)),
             EvidenceLine("Busiest hour", f"GPU time of {peak:.2f} replicas"),
             EvidenceLine("Needed at 70% utilisation", format_count(needed, "replica")),
         ),

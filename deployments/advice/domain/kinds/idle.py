@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 from deployments.advice.domain.advice import Proposal, Risk, Saving
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import DeploymentFacts
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.figures import format_money
 
 CODE: Final = "idle"
 TITLE: Final = "Idle deployment"
@@ -24,7 +26,10 @@ def decide(facts: DeploymentFacts) -> Saving | None:
         evidence=(
             EvidenceLine("Requests, 7 days", "0"),
             EvidenceLine("Hours observed", f"{len(week)} of {len(week)}"),
-            EvidenceLine("Last 7 days cost", f"${sum(hour.cost_amount for hour in week):,.2f}"),
+            EvidenceLine(
+                "Last 7 days cost",
+                format_money(sum((hour.cost_amount for hour in week), Decimal(0))),
+            ),
         ),
         cost_amount=cost,
         saving_amount=cost,

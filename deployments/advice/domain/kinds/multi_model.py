@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from deployments.advice.domain.advice import Proposal, Risk, Saving, percent
+from deployments.advice.domain.advice import Proposal, Risk, Saving
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.domain.facts import HOUR_MS, DeploymentFacts, mean_utilisation
 from deployments.advice.domain.kinds import idle, spot
@@ -20,6 +20,7 @@ from deployments.spec.domain.scaling import FIXED
 from deployments.spec.domain.serving_spec import ONNX_ENGINES, ServingSpec
 from fleet.gpus.domain.money import HOURS_PER_MONTH
 from portal.core.definitions import Rejected
+from portal.core.definitions.figures import format_percent
 
 CODE: Final = "multi-model"
 TITLE: Final = "Multi-model serving"
@@ -197,9 +198,10 @@ def _saving(
             EvidenceLine("GPU memory needed", f"{need.mib_on(1):,} of {to.memory_mib:,} MiB"),
             EvidenceLine("Memory figures", need.basis),
             EvidenceLine(
-                "GPU utilisation, 7 days", percent(mean_utilisation(facts.last_week()) or 0.0)
+                "GPU utilisation, 7 days",
+                format_percent(mean_utilisation(facts.last_week()) or 0.0),
             ),
-            EvidenceLine("Busiest hour together", percent(busy)),
+            EvidenceLine("Busiest hour together", format_percent(busy)),
         ),
         cost_amount=cost,
         saving_amount=cost,

@@ -18,7 +18,6 @@ from deployments.advice.domain.advice import (
     dollars,
     limit_saving,
     per_month,
-    percent,
     rate,
 )
 from deployments.advice.domain.evidence import EvidenceLine
@@ -27,6 +26,7 @@ from deployments.advice.domain.kinds.fewer_replicas import UNUSED_BELOW
 from deployments.sizing.domain.demand import BUSY_PERCENT
 from deployments.sizing.domain.ranking import Choice, ShareKind
 from fleet.gpus.domain.money import HOURS_PER_MONTH
+from portal.core.definitions.figures import format_percent
 
 MIG: Final = "mig-slice"
 SHARED: Final = "shared-gpu"
@@ -82,7 +82,7 @@ def _decide(
         message=f"Run on {offer.title} ({offer.instance_type}): the model needs "
         f"{choice.needed_mib:,} MiB and has {facts.memory_mib:,} MiB now.",
         evidence=(
-            EvidenceLine("GPU utilisation, 7 days", percent(utilisation)),
+            EvidenceLine("GPU utilisation, 7 days", format_percent(utilisation)),
             EvidenceLine("Memory needed", f"{choice.needed_mib:,} MiB"),
             EvidenceLine("Memory of the new share", f"{offer.memory_mib:,} MiB"),
             EvidenceLine("Now", f"{rate(price)} a replica"),

@@ -6,6 +6,7 @@ from typing import Final
 
 from deployments.alerts.domain.signals import AlertKind, AlertVerdict
 from fleet.costs.domain.anomalies import Anomaly
+from portal.core.definitions.figures import format_money
 
 KIND: Final = AlertKind(
     code="cost_anomaly",
@@ -20,6 +21,6 @@ def decide(anomaly: Anomaly | None) -> AlertVerdict:
         return AlertVerdict(is_firing=False)
     return AlertVerdict(
         is_firing=True,
-        message=f"{anomaly.day:%-d %B} cost ${anomaly.amount:,.2f}; "
-        f"${anomaly.usual_amount:,.2f} was expected.",
+        message=f"{anomaly.day:%-d %B} cost {format_money(anomaly.amount)}; "
+        f"{format_money(anomaly.usual_amount)} was expected.",
     )
