@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -309,3 +310,17 @@ def test_times_are_in_the_unit_that_people_say() -> None:
         "12 d",
     ]
     assert [descriptions.format_briefly(each) for each in (1200, 9000)] == ["20 min", "2.5 h"]
+
+
+@pytest.mark.parametrize("preset", presets.PRESETS, ids=lambda preset: preset.name)
+def test_the_document_has_each_plan(preset: presets.Preset) -> None:
+    steps = ", ".join(
+        f"{weight}% {minutes} min {requests:,}" for weight, minutes, requests in preset.steps
+    )
+    beside = ", with a baseline" if preset.has_baseline else ""
+    row = (
+        f"| {preset.label} | {steps} | {preset.max_ratio:g} {TIMES} stable{beside} | "
+        f"{preset.watch_minutes} min |"
+    )
+
+    assert row in Path("docs/evidence.md").read_text(encoding="utf-8")

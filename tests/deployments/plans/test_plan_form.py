@@ -109,7 +109,14 @@ def test_time_and_dollars_show_before_anything_is_requested(
     form = page(client.get(URL))
     side = client.post(
         URL,
-        plan_rows(world, **{"steps-0-soak_minutes": "120", "steps-0-min_requests": "0"}),
+        plan_rows(
+            world,
+            **{
+                "steps-0-soak_minutes": "120",
+                "steps-0-min_requests": "0",
+                "steps-0-deadline_minutes": "121",
+            },
+        ),
         **SIDE,
     )
 
