@@ -56,7 +56,7 @@ class StepFigure:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What the figures of every plan of a deployment follow from, read once for all plans of a page.
+    """The inputs of the figures of any plan of a deployment, read once for all plans of a page.
 
     `day` is the traffic of the last day, `spec` that of the stable revision; None without one.
     """

@@ -128,7 +128,7 @@ def test_without_traffic_each_choice_says_so(world: World, signed_in: SignIn) ->
     shown = page(signed_in(world.member).get(URL))
 
     assert choice(shown, "normal") == (
-        "Normal 5 → 25 → 50 → 100%, at least 2 h 10 min; today's traffic is not known "
+        "Normal 5 → 25 → 50 → 100% At least 2 h 10 min; today's traffic is not known "
         "Errors: not known, as no requests were read in the last day, slower answers after 15 min "
         "+at least $2.18"
     )
@@ -145,14 +145,14 @@ def test_at_eighteen_requests_a_second_each_choice_has_its_consequence(
     shown = page(signed_in(world.member).get(URL))
 
     assert choice(shown, "fast") == (
-        "Fast 20 → 50 → 100%, about 40 min Finds errors above 2.3%, latency +53% +$0.67"
+        "Fast 20 → 50 → 100% About 40 min Finds errors above 2.3%, latency +53% +$0.67"
     )
     # Stable takes 4 ms, of which a guard ignores 2.
     assert choice(shown, "normal") == (
-        "Normal 5 → 25 → 50 → 100%, about 2 h 10 min Finds errors above 1.6%, latency +50% +$2.18"
+        "Normal 5 → 25 → 50 → 100% About 2 h 10 min Finds errors above 1.6%, latency +50% +$2.18"
     )
     assert choice(shown, "careful") == (
-        "Careful 1 → 5 → 25 → 50 → 100%, about 9 h Finds errors above 1.2%, latency +50% +$16.10, "
+        "Careful 1 → 5 → 25 → 50 → 100% About 9 h Finds errors above 1.2%, latency +50% +$16.10, "
         "with a baseline"
     )
 

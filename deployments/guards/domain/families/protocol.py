@@ -20,7 +20,7 @@ class Reads(StrEnum):
 
 
 class Protects(StrEnum):
-    """What a guard keeps from becoming worse; forms group guards by it."""
+    """The property of a service that a guard keeps from becoming worse; forms group guards by it."""
 
     ERRORS = "errors"
     SPEED = "speed"
