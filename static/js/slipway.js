@@ -88,7 +88,7 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add-row]");
     if (!button) return;
-    const spare = all(".spare:not(.shown)", button.closest(".card"));
+    const spare = all(".spare:not(.shown)", button.closest(".rows, .card"));
     spare[0]?.classList.add("shown");
     spare[0]?.querySelector("input")?.focus();
     button.hidden = spare.length < 2;

@@ -22,6 +22,7 @@ from deployments.spec.domain import replicas
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
 from fleet.capacity.selectors import capacity
+from fleet.gpus.domain.offers import GpuShare
 from fleet.telemetry.selectors import daily
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -58,6 +59,26 @@ class StepFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """The inputs of the figures of any plan of a deployment, read once for all plans of a page.
+
+    `day` is the traffic of the last day, `spec` that of the stable revision; None without one.
+    """
+
+    requests_per_second: float | None
+    mean_latency_ms: float | None
+    day: ExpectedTraffic | None
+    lengths: BlockLengths
+    spec: ServingSpec | None
+    shares: tuple[GpuShare, ...]
+
+    @property
+    def per_hour_amount(self) -> Decimal | None:
+        """The dollars of the stable revision in an hour. None if its price is not known."""
+        return None if self.spec is None else _price_of(self.shares, self.spec)
+
+
+@dataclass(frozen=True, slots=True)
 class PlanFigures:
     """The figures of a plan. Dollars are those of the candidate: the stable revision costs the same without a
     rollout.
@@ -85,6 +106,10 @@ class PlanFigures:
     is_detection_known: bool = False
     # None: no guard compares a time with stable's.
     latency: LatencyDetection | None = None
+    # The lowest error ratio, and the smallest multiple of stable's mean latency, that any step finds. None if it
+    # finds none, or if that is not known.
+    found_error_ratio: float | None = None
+    found_slowdown: float | None = None
 
     @property
     def latency_block(self) -> str:
@@ -134,7 +159,9 @@ def overlap_seconds(deployment: Deployment, kind: str, plan: RolloutPlan | None)
     """
     if kind != ChangeKind.CANARY or deployment.stable_revision is None or plan is None:
         return 0
-    figures = [_step(step, _rate_of(deployment)) for step in plan.steps]
+    stats = statistics.stats_of(deployment, deployments.revisions_of(deployment))
+    rate = stats.requests_per_second if stats else None
+    figures = [_step(step, rate) for step in plan.steps]
     soak = sum(step.soak_seconds for step in plan.steps)
     steps = max(soak, sum(figure.seconds or 0 for figure in figures))
     return steps + plan.watched_seconds
@@ -146,14 +173,15 @@ def compute_figures(
     *,
     watch_seconds: int,
     settings: PlanSettings | None = None,
+    inputs: PlanInputs | None = None,
 ) -> PlanFigures:
     """Compute the figures of steps for a candidate with the serving spec of the stable revision, which must exist.
 
-    `settings` is None if they are not readable yet; what the steps detect is then not known.
+    `settings` is None if they are not readable yet; what the steps detect is then not known. `inputs` None reads them.
     """
-    rate = _rate_of(deployment)
-    traffic = _last_day(deployment) if settings and detection.has_error_guard(settings) else None
-    lengths = _block_lengths(deployment) if settings else BlockLengths()
+    inputs = inputs or read_inputs(deployment)
+    rate, lengths = inputs.requests_per_second, inputs.lengths
+    traffic = inputs.day if settings and detection.has_error_guard(settings) else None
     figures = tuple(
         replace(
             _step(step, rate),
@@ -165,7 +193,8 @@ def compute_figures(
     known = [figure.seconds for figure in figures if figure.seconds is not None]
     seconds = sum(known) if len(known) == len(figures) else None
     soak = sum(step.soak_seconds for step in steps)
-    of_stable, of_baseline = _per_hour(deployment), _baseline_per_hour(deployment, steps, settings)
+    of_stable = inputs.per_hour_amount
+    of_baseline = _baseline_per_hour(deployment, steps, settings, inputs)
     hourly = None if of_stable is None else of_stable + (of_baseline or 0)
     least = (soak if seconds is None else seconds) + watch_seconds
     # The baseline is removed before the watch begins.
@@ -184,6 +213,25 @@ def compute_figures(
         baseline_per_hour_amount=of_baseline,
         is_detection_known=traffic is not None,
         latency=_latency(settings, lengths, steps, rate),
+        found_error_ratio=_lowest_error_ratio(figures, traffic),
+        found_slowdown=_slowdown(settings, figures, steps, inputs),
+    )
+
+
+def read_inputs(deployment: Deployment) -> PlanInputs:
+    """Read what the figures of the deployment's plans follow from."""
+    stable = deployment.stable_revision
+    spec = None if stable is None else rendering.spec_of(stable)
+    revisions = deployments.revisions_of(deployment)
+    stats = statistics.stats_of(deployment, revisions)
+    return PlanInputs(
+        requests_per_second=stats.requests_per_second if stats else None,
+        mean_latency_ms=stats.mean_latency_ms if stats else None,
+        day=_last_day(deployment, [revision.workload_name for revision in revisions]),
+        # Those that a rollout beginning now would take.
+        lengths=BlockLengths() if stable is None else block_lengths.before(stable, clock.now()),
+        spec=spec,
+        shares=() if spec is None else _list_shares(deployment, spec),
     )
 
 
@@ -191,11 +239,6 @@ def watch_cost(deployment: Deployment, plan: RolloutPlan) -> Decimal | None:
     """Return the dollars of the old revision while the new one is watched. None if the price is not known."""
     hourly = _per_hour(deployment)
     return None if hourly is None else hourly * Decimal(plan.watched_seconds) / 3600
-
-
-def _rate_of(deployment: Deployment) -> float | None:
-    stats = statistics.stats_of(deployment, deployments.revisions_of(deployment))
-    return stats.requests_per_second if stats else None
 
 
 def _step(step: Step, rate: float | None) -> StepFigure:
@@ -255,42 +298,72 @@ def _latency(
     return detection.estimate_latency(settings, lengths, weights=weights, per_second=rate)
 
 
-def _block_lengths(deployment: Deployment) -> BlockLengths:
-    """Return the block lengths that a rollout beginning now would take."""
-    stable = deployment.stable_revision
-    return BlockLengths() if stable is None else block_lengths.before(stable, clock.now())
+def _lowest_error_ratio(
+    figures: Sequence[StepFigure], traffic: ExpectedTraffic | None
+) -> float | None:
+    """Return the lowest error ratio of a candidate that any of the steps finds."""
+    times = [figure.detection.times for figure in figures if figure.detection]
+    return min(1.0, min(times) * traffic.error_ratio) if times and traffic else None
 
 
-def _last_day(deployment: Deployment) -> ExpectedTraffic | None:
+def _slowdown(
+    settings: PlanSettings | None,
+    figures: Sequence[StepFigure],
+    steps: Sequence[Step],
+    inputs: PlanInputs,
+) -> float | None:
+    if settings is None:
+        return None
+    expected = [
+        detection.ExpectedStep(
+            step.weight, step.soak_seconds if figure.seconds is None else figure.seconds
+        )
+        for step, figure in zip(steps, figures, strict=True)
+    ]
+    return detection.estimate_slowdown(
+        settings,
+        inputs.lengths,
+        steps=expected,
+        per_second=inputs.requests_per_second,
+        mean_ms=inputs.mean_latency_ms,
+    )
+
+
+def _last_day(deployment: Deployment, names: list[str]) -> ExpectedTraffic | None:
     day = daily.last_day(
-        cluster_id=deployment.cluster_id,
-        namespace=deployment.namespace,
-        names=[revision.workload_name for revision in deployments.revisions_of(deployment)],
+        cluster_id=deployment.cluster_id, namespace=deployment.namespace, names=names
     )
     return None if day is None else ExpectedTraffic(day.per_second, day.requests, day.failures)
 
 
 def _baseline_per_hour(
-    deployment: Deployment, steps: Sequence[Step], settings: PlanSettings | None
+    deployment: Deployment,
+    steps: Sequence[Step],
+    settings: PlanSettings | None,
+    inputs: PlanInputs,
 ) -> Decimal | None:
-    if settings is None or not settings.has_baseline or deployment.stable_revision is None:
+    if settings is None or not settings.has_baseline or inputs.spec is None:
         return None
-    stable = rendering.spec_of(deployment.stable_revision)
     plan = RolloutPlan.model_construct(**dict(settings)).with_steps(tuple(steps))
-    spec = baselines.spec_of(deployment, plan, stable)
-    return None if spec is None else _price_of(deployment, spec)
+    spec = baselines.spec_of(deployment, plan, inputs.spec)
+    return None if spec is None else _price_of(inputs.shares, spec)
 
 
 def _per_hour(deployment: Deployment) -> Decimal | None:
     if deployment.stable_revision is None:
         return None
-    return _price_of(deployment, rendering.spec_of(deployment.stable_revision))
+    spec = rendering.spec_of(deployment.stable_revision)
+    return _price_of(_list_shares(deployment, spec), spec)
 
 
-def _price_of(deployment: Deployment, spec: ServingSpec) -> Decimal | None:
-    shares = capacity.list_shares(
-        cluster_id=deployment.cluster_id, instance_types=spec.instance_types
-    )
+def _price_of(shares: Sequence[GpuShare], spec: ServingSpec) -> Decimal | None:
+    """Return the dollars of all replicas in an hour. None if the price is not known."""
     share = cost.find_gpu_share(shares, spec)
     each = share.usd_per_hour_amount if share else None
     return None if each is None else each * spec.floor_replicas * spec.nodes
+
+
+def _list_shares(deployment: Deployment, spec: ServingSpec) -> tuple[GpuShare, ...]:
+    return tuple(
+        capacity.list_shares(cluster_id=deployment.cluster_id, instance_types=spec.instance_types)
+    )

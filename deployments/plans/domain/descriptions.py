@@ -8,6 +8,7 @@ from typing import Final
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.states import ChangeKind, RolloutPhase
 
+_HOUR: Final = 3600
 KIND_NAMES: Final[Mapping[str, str]] = {
     ChangeKind.DEPLOY: "Deploy",
     ChangeKind.CANARY: "Canary",
@@ -145,6 +146,26 @@ def describe_progress_briefly(
         RolloutPhase.ABORTING: "Aborting",
     }
     return texts.get(RolloutPhase(phase), phase)
+
+
+def format_about(seconds: float) -> str:
+    """Format an estimate: "40 min", "2 h 10 min", "70 h", "12 d", for example."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR * 10:
+        return format_duration(round(seconds / 60) * 60)
+    return f"{seconds / _HOUR:.0f} h" if seconds < _HOUR * 100 else f"{seconds / 24 / _HOUR:.0f} d"
+
+
+def format_briefly(seconds: float) -> str:
+    """Format a duration in one unit, for the axis of a drawing: "20 min", "2.5 h", "70 h", for example."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    if seconds < _HOUR * 10:
+        return f"{round(seconds / _HOUR, 1):g} h"
+    return format_about(seconds)
 
 
 def format_duration(seconds: int) -> str:

@@ -14,7 +14,7 @@ from deployments.guards.domain.betting import blocks, e_process, power
 from deployments.guards.domain.betting.blocks import BlockLengths
 from deployments.guards.domain.betting.lanes import IntervalTrial
 from deployments.guards.domain.betting.slots import SLOT_SECONDS
-from deployments.guards.domain.kinds import error_rate
+from deployments.guards.domain.kinds import error_rate, latency_mean
 from deployments.plans.domain.rollout_plan import PlanSettings
 
 # A rate of which nothing was seen to fail may still be as high as one more request failing.
@@ -121,6 +121,49 @@ def _compared(settings: PlanSettings, per_second: float, weight: int) -> tuple[f
         # Compared with as many requests of its baseline; the rest of stable's tell nothing.
         return per_second * 2 * share, 0.5
     return per_second, share
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStep:
+    """A step as it is expected to be: its traffic weight, and how long it takes at today's traffic."""
+
+    weight: int
+    seconds: float
+
+
+def estimate_slowdown(
+    settings: PlanSettings,
+    lengths: BlockLengths,
+    *,
+    steps: Iterable[ExpectedStep],
+    per_second: float | None = None,
+    mean_ms: float | None = None,
+) -> float | None:
+    """Estimate the smallest multiple of stable's mean latency that the steps detect together. None without a guard that
+    compares it, if the last hour does not show how much it varies, or if the steps have too few blocks.
+
+    `mean_ms` is stable's mean: what is longer by less than the guard ignores is not found.
+    """
+    limit = next(
+        (each for each in settings.guards.limits if each.metric == latency_mean.KIND.name), None
+    )
+    if limit is None or not limit.max_ratio or lengths.spread is None:
+        return None
+    block_count = 0
+    for step in steps:
+        if _has_stable_side(settings, step.weight):
+            waits = _seconds_of_requests(settings, [step.weight], per_second) if per_second else 0.0
+            block_count += int(step.seconds // max(lengths.means, SLOT_SECONDS, waits))
+    found = power.smallest_slowdown(
+        ratio=limit.max_ratio,
+        block_count=block_count,
+        spread=lengths.spread,
+        level=counter_verdicts.alpha_of_one_test(
+            settings.analysis.alpha, tests=settings.guards.tests
+        ),
+    )
+    ignored = 1 + (limit.ignore_below or 0.0) / mean_ms if mean_ms else 1.0
+    return None if found is None else max(found, ignored)
 
 
 def has_error_guard(settings: PlanSettings) -> bool:

@@ -5,7 +5,8 @@ Fields follow from the definitions in the domain. A row without values is left o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
@@ -15,19 +16,53 @@ from deployments.guards.domain import catalogue, guard_set
 from deployments.guards.domain.answers.answer_metrics import QUALITY
 from deployments.guards.domain.families.counters import CounterKind
 from deployments.guards.domain.families.percentiles import PercentileKind
+from deployments.guards.domain.families.protocol import Protects
 from deployments.guards.domain.promql import QueryGuard
 from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
 from deployments.plans.domain.steps import Step
 from portal.core.definitions import FieldDefinition, fields_of
 
 MOST_ROWS: Final = 6
-# Name, unit and least value of a row that people fill in.
+_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class StepColumn:
+    """A column of the table of steps. `source` is the field of the step; people fill in seconds as minutes."""
+
+    name: str
+    source: str
+    unit: str
+    least: int
+
+    @property
+    def is_in_minutes(self) -> bool:
+        return self.name != self.source
+
+
 _STEP_COLUMNS: Final = (
-    ("weight", "%", 1),
-    ("soak_seconds", "s", 0),
-    ("min_requests", "≥", 0),
-    ("deadline_seconds", "s", 60),
+    StepColumn("weight", "weight", "%", 1),
+    StepColumn("soak_minutes", "soak_seconds", "min", 0),
+    StepColumn("min_requests", "min_requests", "≥", 0),
+    StepColumn("deadline_minutes", "deadline_seconds", "min", 1),
 )
+# The titles of what guards protect, in the order of the form.
+_GROUPS: Final[Mapping[Protects, str]] = {
+    Protects.ERRORS: "Errors",
+    Protects.SPEED: "Speed",
+    Protects.MONEY: "Money and memory",
+}
+
+
+def minutes_of(seconds: int | None) -> float | None:
+    """Convert seconds to the minutes of the form, from which `seconds_of` gives the same seconds."""
+    if seconds is None or seconds % _MINUTE == 0:
+        return seconds and seconds // _MINUTE
+    return round(seconds / _MINUTE, 3)
+
+
+def seconds_of(minutes: float | None) -> int | None:
+    return None if minutes is None else round(minutes * _MINUTE)
 
 
 def _number(definition: FieldDefinition, **bounds: Any) -> forms.Field:
@@ -47,18 +82,40 @@ class StepForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         definitions = fields_of(Step)
-        for name, _, least in _STEP_COLUMNS:
-            self.fields[name] = _number(definitions[name], min_value=least)
+        for column in _STEP_COLUMNS:
+            definition = definitions[column.source]
+            most = definition.maximum
+            if column.is_in_minutes:
+                self.fields[column.name] = forms.FloatField(
+                    required=False,
+                    label=definition.label,
+                    min_value=column.least,
+                    max_value=None if most is None else most / _MINUTE,
+                )
+            else:
+                self.fields[column.name] = _number(definition, min_value=column.least)
         self.fields["auto_promote"].label = definitions["auto_promote"].label
+
+    def clean(self) -> dict[str, Any]:
+        """Check what the service says in seconds, in the unit of the form."""
+        data = self.cleaned_data
+        deadline, soak = data.get("deadline_minutes"), data.get("soak_minutes") or 0
+        if deadline is not None and deadline < soak + 1:
+            self.add_error(
+                "deadline_minutes", f"Enter at least {soak + 1:g} minutes: the soak and one more."
+            )
+        return data
 
     @property
     def cells(self) -> list[BoundField]:
-        return [self[name] for name, *_ in _STEP_COLUMNS]
+        return [self[column.name] for column in _STEP_COLUMNS]
 
     @property
-    def units(self) -> list[tuple[BoundField, str]]:
-        """The cells of the row, each with its unit."""
-        return [(self[name], unit) for name, unit, _ in _STEP_COLUMNS]
+    def units(self) -> list[tuple[BoundField, str, bool]]:
+        """The cells of the row, each with its unit and whether it is a whole number."""
+        return [
+            (self[column.name], column.unit, not column.is_in_minutes) for column in _STEP_COLUMNS
+        ]
 
     @property
     def is_spare(self) -> bool:
@@ -71,10 +128,10 @@ class StepForm(forms.Form):
             return None
         return {
             "weight": data["weight"],
-            "soak_seconds": data["soak_seconds"] or 0,
+            "soak_seconds": seconds_of(data["soak_minutes"]) or 0,
             "min_requests": data["min_requests"] or 0,
             "auto_promote": data["auto_promote"],
-            "deadline_seconds": data["deadline_seconds"],
+            "deadline_seconds": seconds_of(data["deadline_minutes"]),
         }
 
 
@@ -114,7 +171,7 @@ class GuardForm(forms.Form):
 
     def __init__(self, data: Any, *, kind: CounterKind | PercentileKind, initial: Any) -> None:
         super().__init__(data, prefix=kind.name, initial=initial)
-        self.label, self.source = kind.label, kind.source
+        self.label, self.source, self.protects = kind.label, kind.source, kind.protects
         self.not_compared = kind.not_compared
         floor = kind.ignore_below
         self.default_floor = "auto" if floor is None else f"{floor:g}"
@@ -142,6 +199,17 @@ class GuardForm(forms.Form):
     def floor(self) -> BoundField | None:
         return self["ignore_below"] if "ignore_below" in self.fields else None
 
+    def describe_limits(self) -> str:
+        """Describe the limits as they are typed: "at most 2%", or so many times stable. Empty means no guard."""
+        unit = self.unit if self.unit == "%" else f" {self.unit}"
+        parts = [
+            f"{format_typed(cell.value())}{suffix}"
+            for cell, suffix in ((self.most, unit), (self.ratio, " \N{MULTIPLICATION SIGN} stable"))
+            if cell is not None and cell.value() not in (None, "")
+        ]
+        dry_run = " in a dry run" if self["dry_run"].value() else ""
+        return f"at most {' and '.join(parts)}{dry_run}" if parts else ""
+
     def to_json(self) -> dict[str, Any] | None:
         data = dict(self.cleaned_data)
         dry_run = data.pop("dry_run")
@@ -164,6 +232,14 @@ class QualityForm(forms.Form):
     def count(self) -> int:
         return sum(row.value() not in (None, "") for row in self)
 
+    def describe_limits(self) -> str:
+        limits = [
+            f"{lower_first(str(row.label))} at most {format_typed(row.value())}"
+            for row in self
+            if row.value() not in (None, "")
+        ]
+        return f"{', '.join(limits)}, once the service reports answers" if limits else "not guarded"
+
     def to_json(self) -> dict[str, float | None]:
         """Return the limits that differ from their defaults. A field that a script left out counts as its
         default.
@@ -171,6 +247,56 @@ class QualityForm(forms.Form):
         sent = [name for name in QUALITY if self.add_prefix(name) in self.data]
         limits = {name: self.cleaned_data[name] for name in sent}
         return {name: limit for name, limit in limits.items() if limit != QUALITY[name].default}
+
+
+@dataclass(frozen=True, slots=True)
+class GuardGroup:
+    """The guards that protect the same thing, folded under a summary in words."""
+
+    name: str
+    title: str
+    rows: tuple[GuardForm, ...]
+
+    @property
+    def summary(self) -> str:
+        """Name the guards that are on with their limits, those with the same limits together."""
+        by_limits: dict[str, list[str]] = {}
+        for row in self.rows:
+            if limits := row.describe_limits():
+                by_limits.setdefault(limits, []).append(lower_first(row.label))
+        parts = [f"{join_words(labels)} {limits}" for limits, labels in by_limits.items()]
+        return ", ".join(parts) or "not guarded"
+
+    @property
+    def has_errors(self) -> bool:
+        return any(row.errors for row in self.rows)
+
+
+def group_guards(rows: Sequence[GuardForm]) -> list[GuardGroup]:
+    groups = [
+        GuardGroup(protects.value, title, tuple(row for row in rows if row.protects is protects))
+        for protects, title in _GROUPS.items()
+    ]
+    return [group for group in groups if group.rows]
+
+
+def lower_first(label: str) -> str:
+    """Begin a label in lower case inside a sentence, but not an abbreviation: "GPU memory"."""
+    return label if label[:2].isupper() else f"{label[:1].lower()}{label[1:]}"
+
+
+def format_typed(value: Any) -> str:
+    """Format a number of a field, "1.25" or "2"; what is no number stays as it was typed."""
+    try:
+        return f"{float(value):g}"
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Join words for a sentence: "a, b and c"."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def guard_forms(
@@ -223,7 +349,16 @@ def _stated(floor: float | None, default: float | None) -> float | None:
 
 def initial_steps(plan: RolloutPlan) -> list[dict[str, Any]]:
     steps = () if plan.kind == PlanKind.BLUE_GREEN else plan.steps
-    return [step.to_json() for step in steps[:MOST_ROWS]]
+    return [
+        {
+            "weight": step.weight,
+            "soak_minutes": minutes_of(step.soak_seconds),
+            "min_requests": step.min_requests,
+            "auto_promote": step.auto_promote,
+            "deadline_minutes": minutes_of(step.deadline_seconds),
+        }
+        for step in steps[:MOST_ROWS]
+    ]
 
 
 def rows_of(forms_: Iterable[Any]) -> list[dict[str, Any]]:

@@ -11,12 +11,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from deployments.models import RolloutTemplate
-from deployments.plans.domain import descriptions
+from deployments.plans.domain import descriptions, presets
+from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.domain.steps import Step
 from deployments.plans.selectors import plans
 from deployments.plans.services import templates
-from deployments.plans.web import auto_promotion, plan_form
+from deployments.plans.web import auto_promotion, plan_form, stairs
 from deployments.plans.web.plan_form import TemplateForm
+from deployments.plans.web.stairs import Stair
 from portal.accounts import policy, teams
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -84,6 +86,7 @@ def edit_template(request: HttpRequest, user: User, slug: str) -> HttpResponse:
         "begun": begun,
         "kinds": plan_form.kinds(),
         "kind": form["kind"].value(),
+        "stairs": [] if form.is_bound else _draw(form.initial["plan"]),
     }
     return render(request, "plans/rollout_template.html", context, status=form.status)
 
@@ -97,9 +100,13 @@ def remove(request: HttpRequest, user: User, slug: str, template_id: int) -> Htt
     return redirect("rollout-templates", slug=slug)
 
 
+def _draw(plan: RolloutPlan) -> list[Stair]:
+    return stairs.list_stairs(plan.steps, plan.watched_seconds)
+
+
 def _initial(begun: RolloutTemplate | None) -> dict[str, Any]:
     if begun is None:
-        return plan_form.initial_of(plan_form.DEFAULT_PLAN)
+        return plan_form.initial_of(presets.DEFAULT.build_plan())
     return {**plan_form.initial_of(plans.plan_of(begun)), "keep_as": begun.name}
 
 

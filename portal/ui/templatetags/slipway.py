@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from django import template
 from django.core.paginator import Page, Paginator
@@ -123,6 +123,44 @@ def sparkline(values: Sequence[float | None], label: str, tone: str = "") -> dic
     # A constant zero is never shown as a warning.
     tone = tone if high > 0 else "flat"
     return {"lines": _runs(points), "label": label, "tone": tone, "is_known": len(known) > 1}
+
+
+class _Stair(Protocol):
+    weight: int
+    seconds: float
+    duration: str
+    text: str
+    is_watch: bool
+
+
+@register.inclusion_tag("ui/tags/staircase.html")
+def staircase(stairs: Sequence[_Stair]) -> dict[str, Any]:
+    """Draw the steps of a rollout: each as wide as its part of the time, and as high as its traffic weight. What is
+    drawn can be read as a list too.
+    """
+    total = sum(stair.seconds for stair in stairs) or 1.0
+    # Each has room for its weight and time.
+    least = min(14.0, 100 / max(len(stairs), 1))
+    rest = 100 - least * len(stairs)
+    treads, x = [], 0.0
+    for stair in stairs:
+        width = least + rest * (stair.seconds / total)
+        height = max(3, round(stair.weight * 0.86))
+        treads.append(
+            {
+                "x": f"{x:.2f}",
+                "width": f"{width:.2f}",
+                "y": 108 - height,
+                "height": height,
+                "label_y": 102 - height,
+                "weight": stair.weight,
+                "duration": stair.duration,
+                "text": stair.text,
+                "is_watch": stair.is_watch,
+            }
+        )
+        x += width
+    return {"treads": treads}
 
 
 def _runs(points: Sequence[str | None]) -> list[str]:

@@ -40,7 +40,7 @@ def typed(world: World, **changed: Any) -> dict[str, Any]:
         **ROWS,
         "kind": PlanKind.CANARY.value,
         "steps-0-weight": "20",
-        "steps-0-soak_seconds": "0",
+        "steps-0-soak_minutes": "0",
         "steps-0-min_requests": "0",
         **changed,
     }

@@ -29,7 +29,7 @@ def steps(*weights: int | str) -> dict[str, str]:
         row = f"steps-{index}"
         data |= {
             f"{row}-weight": weight,
-            f"{row}-soak_seconds": "60",
+            f"{row}-soak_minutes": "1",
             f"{row}-min_requests": "10",
         }
     return data

@@ -14,12 +14,13 @@ from deployments.guards.domain.guard_set import PlanGuards
 from deployments.guards.domain.lost_requests import GatewayState
 from deployments.guards.domain.sequential_tests import Procedure
 from deployments.guards.domain.step_tests import StepTests
-from deployments.plans.web.plan_form import DEFAULT_PLAN
+from deployments.plans.domain import presets
 from fleet.telemetry.domain.gateway_metrics import Passed
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 LIMITS = PlanGuards().gateway_limits
 # Of one test of the default plan.
+DEFAULT_PLAN = presets.DEFAULT.build_plan()
 ALPHA = counter_verdicts.alpha_of_one_test(0.01, tests=DEFAULT_PLAN.guards.tests)
 PROCEDURE = Procedure(LIMITS)
 CALM_STABLE = BlockLengths(errors=0.0, means=0.0, is_from_history=True)

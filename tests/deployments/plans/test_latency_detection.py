@@ -128,7 +128,7 @@ def test_the_form_warns_where_the_steps_end_before(world: World, signed_in: Sign
     browser = signed_in(world.member)
 
     def shown(soak_seconds: int) -> str:
-        rows = plan_rows(world, **{"steps-0-soak_seconds": str(soak_seconds)})
+        rows = plan_rows(world, **{"steps-0-soak_minutes": f"{soak_seconds / 60:.3f}"})
         del rows["latency_mean-dry_run"]
         return " ".join(browser.post(URL, rows, **SIDE).content.decode().split())
 

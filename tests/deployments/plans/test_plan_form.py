@@ -37,10 +37,10 @@ def plan_rows(world: World, **typed: Any) -> dict[str, Any]:
         **ROWS,
         "kind": "canary",
         "steps-0-weight": "10",
-        "steps-0-soak_seconds": "60",
+        "steps-0-soak_minutes": "1",
         "steps-0-min_requests": "50",
         "steps-0-auto_promote": "on",
-        "steps-0-deadline_seconds": "3600",
+        "steps-0-deadline_minutes": "60",
         "steps-1-weight": "100",
         "error_rate-max": "2",
         "latency_mean-max_ratio": "1.3",
@@ -109,7 +109,14 @@ def test_time_and_dollars_show_before_anything_is_requested(
     form = page(client.get(URL))
     side = client.post(
         URL,
-        plan_rows(world, **{"steps-0-soak_seconds": "7200", "steps-0-min_requests": "0"}),
+        plan_rows(
+            world,
+            **{
+                "steps-0-soak_minutes": "120",
+                "steps-0-min_requests": "0",
+                "steps-0-deadline_minutes": "121",
+            },
+        ),
         **SIDE,
     )
 
@@ -142,7 +149,7 @@ def test_a_plan_is_kept_and_started_from(world: World, signed_in: SignIn) -> Non
 
     assert (template.name, template.saved_by) == ("careful", world.member)
     assert kept["Location"] == f"{URL}?template={template.pk}"
-    assert form.field("steps-0-deadline_seconds").value == "3600"
+    assert form.field("steps-0-deadline_minutes").value == "60"
     assert form.field("error_rate-max").value == "2.0"
     assert not ChangeRequest.objects.filter(kind="canary").exists()
 
@@ -165,7 +172,14 @@ def test_a_template_is_made_changed_and_removed_without_a_deployment(
     assert "Guards error ratio, mean latency." in listed
     assert "1 min, 50 requests auto-promote" in listed
     assert template.plan["quality"] == {"label_drift": None}, "0.2 is the default of the other"
-    assert "3 guards, active once" in begun
+    assert (
+        page(begun)
+        .group("Answers")
+        .text.startswith(
+            "Answers output length at most 0.2, structured output at most 0.02, embedding drift at most "
+            "0.05, once the service reports answers"
+        )
+    )
     client.post(f"{TEMPLATES}/{template.pk}/remove")
     assert RolloutTemplate.objects.count() == 0
 

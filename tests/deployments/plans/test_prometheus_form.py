@@ -117,7 +117,7 @@ def test_a_template_keeps_queries_and_begins_the_form_with_them(
 
     assert [row["metric"] for row in kept.plan["guards"]] == ["latency_p95", "promql"]
     assert form.field("queries-0-name").value == "Checkout errors"
-    assert "Custom PromQL: 1" in form.text
+    assert form.group("Own queries").text.startswith("Own queries 1 PromQL query")
 
 
 def test_percentiles_of_tokens_are_offered_where_a_server_counts_them_or_the_plan_has_them() -> (

@@ -15,7 +15,7 @@ from typing import Final
 
 from deployments.guards.domain.betting.rates import Count
 from deployments.guards.domain.counters import SideFacts, Sums
-from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.families.protocol import Protects, Reads
 from portal.core.definitions.figures import format_milliseconds
 
 NOT_KNOWN: Final = "not known"
@@ -91,6 +91,12 @@ class CounterKind:
     @property
     def is_rate(self) -> bool:
         return isinstance(self.test, Rate)
+
+    @property
+    def protects(self) -> Protects:
+        if self.is_rate:
+            return Protects.ERRORS
+        return Protects.SPEED if self.unit == "ms" or self.is_of_tokens else Protects.MONEY
 
     @property
     def describe_test(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.families.protocol import Protects, Reads
 
 SOURCE: Final = "histograms in the cluster's Prometheus"
 IGNORE_BELOW_MS: Final = 2.0
@@ -41,6 +41,7 @@ class PercentileKind:
     ignore_below: float | None = IGNORE_BELOW_MS
     not_compared: str = ""
     has_max: bool = True
+    protects: Protects = Protects.SPEED
 
     @property
     def is_of_tokens(self) -> bool:

@@ -19,6 +19,15 @@ class Reads(StrEnum):
     QUERY = "a query on Prometheus"
 
 
+class Protects(StrEnum):
+    """The property of a service that a guard keeps from becoming worse; forms group guards by it."""
+
+    ERRORS = "errors"
+    SPEED = "speed"
+    MONEY = "money"
+    OWN = "own"
+
+
 class GuardKind(Protocol):
     """A registered guard. A plan states its limits under `name`."""
 
@@ -38,6 +47,9 @@ class GuardKind(Protocol):
 
     @property
     def reads(self) -> Reads: ...
+
+    @property
+    def protects(self) -> Protects: ...
 
     @property
     def describe_test(self) -> str:

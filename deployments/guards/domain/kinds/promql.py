@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from deployments.guards.domain.families.protocol import Reads
+from deployments.guards.domain.families.protocol import Protects, Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class QueryKind:
     unit: str = ""
     source: str = "PromQL, the cluster's Prometheus"
     reads: Reads = Reads.QUERY
+    protects: Protects = Protects.OWN
 
     @property
     def describe_test(self) -> str:
