@@ -43,7 +43,7 @@ class ChangeRequest(Leased):
     # deployments.plans.domain.rollout_plan.RolloutPlan, in two columns.
     steps = models.JSONField(default=list)
     plan = models.JSONField(default=dict)
-    # For a roll back: the number of the revision that `revision` is a copy of.
+    # For a roll back: the number of the revision to which it returns; up to 0.3.0 `revision` is a copy of it.
     restored_number = models.PositiveIntegerField(null=True)
     # For a scale change: {"revision", "min_replicas", "max_replicas", "scaling", "network"}
     scale = models.JSONField(default=dict)

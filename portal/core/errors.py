@@ -65,6 +65,10 @@ class Conflict(DomainError):
     title = "The state has changed"
 
 
+class AlreadyDone(Conflict):
+    """Somebody did it before. Pages say so, and show how it is now instead of an error."""
+
+
 class Stale(DomainError):
     """The precondition of a conditional change no longer holds."""
 

@@ -82,10 +82,13 @@ def _promotable(rollout: Rollout) -> Need:
     mirror = deployment.candidate_mirror
     now = f"{mirror}% mirrored" if mirror else f"{deployment.candidate_weight}%"
     mirrored = " mirrored" if mirror and not progress.is_last_step else ""
+    moves = f"{now} → {progress.next_weight}%{mirrored}"
+    if deployment.candidate_weight == progress.next_weight:
+        moves = f"{now} → stable"
     return Need(
         state="canary",
         prompt="Promote?",
-        title=f"{deployment.name} {now} → {progress.next_weight}%{mirrored}",
+        title=f"{deployment.name} {moves}",
         detail=rollouts.observation_of(rollout).reason or "The step is ready to be promoted.",
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         verb="Review",
@@ -96,7 +99,7 @@ def _promotable(rollout: Rollout) -> Need:
 
 def _waiting(change: ChangeRequest) -> Need:
     item = items.item_of(change)
-    cost = f" · {format_money(item.month_min)}/month" if item.month_min is not None else ""
+    cost = f" · {format_money(item.cost)} {item.cost_unit}" if item.cost is not None else ""
     return Need(
         state="submitted",
         prompt="Approve?",

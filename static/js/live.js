@@ -1,5 +1,6 @@
 /* A polled fragment comes back with what the reader had of it: open details, scroll positions, focus,
-   and what was typed. Values that changed flash once. */
+   and what was typed. Values that changed flash once. Polls that fail come more and more seldom, and the page
+   says how old it is once it is older than two polls. */
 (() => {
   "use strict";
   const all = (selector, from) => [...from.querySelectorAll(selector)];
@@ -79,17 +80,73 @@
   // Only for a repeated request of the same target: the response to a form is new, and shows as the
   // server sent it.
   const kept = new WeakMap();
+  // What is swapped now, by id: the target, then the parts that come in the same answer.
+  let swapping;
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { requestConfig, shouldSwap, target, xhr } = event.detail;
-    if (shouldSwap && requestConfig.verb === "get" && target.id) kept.set(xhr, remember(target));
+    swapping = undefined;
+    if (!shouldSwap || requestConfig.verb !== "get" || !target.id) return;
+    swapping = new Map([[target.id, remember(target)]]);
+    kept.set(xhr, swapping);
   });
-  const resume = (event, how) => {
-    const { target, xhr } = event.detail;
-    const before = kept.get(xhr);
-    const fresh = before && document.getElementById(target.id);
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { target } = event.detail;
+    swapping?.set(target.id, remember(target));
+  });
+  const resume = (event, how) => kept.get(event.detail.xhr)?.forEach((before, id) => {
+    const fresh = document.getElementById(id);
     if (fresh) how(before, fresh);
-  };
+  });
   document.addEventListener("htmx:afterSwap", (event) => resume(event, restore));
   // Settling puts the attributes of elements with an id back to what the server sent.
   document.addEventListener("htmx:afterSettle", (event) => resume(event, reopen));
+
+  // Polls. An element that failed stays on the page, and waits twice as long after each further failure.
+  const LONGEST_WAIT = 60_000;
+  const secondsOf = (element) => /^every (\d+)s/.exec(element.getAttribute("hx-trigger") ?? "")?.[1];
+  const polled = (from) => all("[hx-get][hx-trigger^=every]", from);
+  const failures = new WeakMap();
+  const answeredAt = new WeakMap();
+  const note = (from) => {
+    if (from.matches?.("[hx-trigger^=every]")) answeredAt.set(from, Date.now());
+    polled(from).forEach((element) => answeredAt.set(element, Date.now()));
+  };
+  const isPoll = ({ elt, requestConfig }) => !requestConfig.triggeringEvent && secondsOf(elt) !== undefined;
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const failed = failures.get(event.detail.elt);
+    if (failed && isPoll(event.detail) && Date.now() < failed.until) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { elt, successful, xhr } = event.detail;
+    if (!isPoll(event.detail)) return;
+    if (successful) {
+      failures.delete(elt);
+      answeredAt.set(elt, Date.now());
+    } else if (xhr.status !== 401) {
+      const count = (failures.get(elt)?.count ?? 0) + 1;
+      const wait = Math.min(LONGEST_WAIT, secondsOf(elt) * 1000 * 2 ** count);
+      // Half a second less, as timers are late.
+      failures.set(elt, { count, until: Date.now() + wait - 500 });
+    }
+    showAge();
+  });
+
+  const describeAge = (milliseconds) => {
+    const seconds = Math.floor(milliseconds / 1000);
+    return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+  };
+  const showAge = () => {
+    const banner = document.getElementById("reading-age");
+    if (!banner) return;
+    const ages = polled(document).map((element) => ({
+      age: Date.now() - (answeredAt.get(element) ?? Date.now()),
+      most: 2 * secondsOf(element) * 1000,
+    }));
+    const late = Math.max(0, ...ages.filter(({ age, most }) => age > most).map(({ age }) => age));
+    banner.hidden = late === 0;
+    if (late) banner.textContent = `This page is ${describeAge(late)} old. It updates as soon as the portal answers.`;
+  };
+  note(document);
+  document.addEventListener("htmx:load", (event) => note(event.detail.elt));
+  setInterval(showAge, 2000);
 })();

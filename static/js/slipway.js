@@ -39,7 +39,21 @@
     if (event.target.closest("[data-close]")) event.target.closest("[data-problem], .banner").remove();
   });
 
-  // Search: "/" or Ctrl-K focuses, arrows walk the results, Escape leaves.
+  // Search: "/", Ctrl-K, a click or typing opens it, arrows walk the results, Escape leaves. Tab passes by.
+  const openSearch = (search) => {
+    search.closest(".jump").classList.add("open");
+    search.dispatchEvent(new Event("jump"));
+  };
+  document.addEventListener("pointerdown", (event) => {
+    if (event.target.matches("[data-jump]")) openSearch(event.target);
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-jump]")) event.target.closest(".jump").classList.add("open");
+  });
+  document.addEventListener("focusout", (event) => {
+    const jump = event.target.closest?.(".jump");
+    if (jump && !jump.contains(event.relatedTarget)) jump.classList.remove("open");
+  });
   const isTyping = (target) => target.matches("input, textarea, select, [contenteditable]");
   document.addEventListener("keydown", (event) => {
     const search = document.querySelector("[data-jump]");
@@ -49,6 +63,7 @@
       event.preventDefault();
       search.focus();
       search.select();
+      openSearch(search);
       return;
     }
     if (event.key === "Escape") {
@@ -67,6 +82,9 @@
       stops[(stops.indexOf(document.activeElement) + step + stops.length) % stops.length].focus();
     }
   });
+
+  // The cause of a toast while the portal answers with errors, or not at all.
+  const UNREACHABLE = "unreachable";
 
   // Copy buttons: data-copy is the text, or "#id" of the element with the text.
   document.addEventListener("click", async (event) => {
@@ -109,12 +127,17 @@
   });
   setInterval(refreshTimes, 15000);
 
-  // Errors of htmx requests as a message that stays until it is dismissed; the same one once.
-  const toast = (text) => {
+  // Errors of htmx requests as messages. One cause has one: a newer one replaces it, the same text stays as it is,
+  // and it goes when a request shows that the cause is gone.
+  const toastsOf = (cause) => all("#toasts > *").filter((child) => (child.dataset.cause ?? child.dataset.problem) === cause);
+  const clearToasts = (cause) => toastsOf(cause).forEach((child) => child.remove());
+  const toast = (text, cause = text) => {
     const box = document.getElementById("toasts");
-    if (!box || [...box.children].some((child) => child.textContent.includes(text))) return;
+    if (!box || toastsOf(cause).some((child) => child.textContent.includes(text))) return;
+    clearToasts(cause);
     const banner = document.createElement("div");
     banner.className = "banner bad";
+    banner.dataset.cause = cause;
     const label = document.createElement("span");
     label.textContent = text;
     const close = document.createElement("button");
@@ -127,21 +150,35 @@
     box.append(banner);
   };
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const { xhr } = event.detail;
-    if (xhr.getResponseHeader("HX-Retarget") === "#toasts") {
-      const box = document.getElementById("toasts");
-      const twin = [...box.children].some((child) => xhr.responseText.includes(child.dataset.problem));
-      event.detail.shouldSwap = !twin;
-    }
+    const { requestConfig, xhr } = event.detail;
+    if (xhr.getResponseHeader("HX-Retarget") !== "#toasts") return;
+    const news = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("[data-problem]");
+    const cause = news?.dataset.problem;
+    const isSame = toastsOf(cause).some((child) => child.textContent.trim() === news.textContent.trim());
+    if (!isSame) clearToasts(cause);
+    problems.set(cause, requestConfig.path);
+    event.detail.shouldSwap = !isSame;
+  });
+  // What was refused, by the problem: once it is answered, its toast is over.
+  const problems = new Map();
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { requestConfig, successful } = event.detail;
+    if (!successful) return;
+    clearToasts(UNREACHABLE);
+    problems.forEach((path, cause) => {
+      if (path !== requestConfig.path) return;
+      clearToasts(cause);
+      problems.delete(cause);
+    });
   });
   document.addEventListener("htmx:responseError", (event) => {
     const { xhr } = event.detail;
     // 401: session.js says it.
     if (xhr.status === 401 || xhr.getResponseHeader("HX-Retarget")) return;
-    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page, and contact a platform admin if it keeps happening.`);
+    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page, and contact a platform admin if it keeps happening.`, UNREACHABLE);
   });
   document.addEventListener("htmx:sendError", () =>
-    toast("The portal is not responding. This page retries automatically."));
+    toast("The portal is not responding. This page retries automatically.", UNREACHABLE));
 
   document.addEventListener("htmx:load", refreshTimes);
 

@@ -43,7 +43,7 @@ _PAUSE_SECONDS = 5.0
 _DEPLOYMENT = "/{team}/deployments/{deployment}"
 _PAGES = (
     (30, (("/{team}", "home"),)),
-    (30, ((_DEPLOYMENT, "deployment-head"), (_DEPLOYMENT, "figures"))),
+    (30, ((_DEPLOYMENT, "deployment-head"),)),
     (20, (("/{team}/deployments", "deployment-rows"),)),
     (10, (("/approvals", "inbox"),)),
     (10, (("/fleet", "fleet-board"),)),

@@ -16,6 +16,8 @@ from deployments.approvals.domain.rules import (
     ChangeFacts,
     Rule,
 )
+from deployments.approvals.selectors import earlier_approvals
+from deployments.approvals.selectors.earlier_approvals import EarlierApproval, approver_of
 from deployments.environments.selectors import environment_rules
 from deployments.models import Approval, ApprovalRule, ChangeRequest
 from deployments.states import ChangeState
@@ -34,6 +36,8 @@ class ApprovalStatus:
 
     rows: tuple[ApprovalProgress, ...]
     is_emergency: bool
+    # A roll back that the approvals of its revision cover.
+    earlier: EarlierApproval | None = None
 
     @property
     def missing(self) -> int:
@@ -48,6 +52,8 @@ class ApprovalStatus:
         """The missing approvals in words: "1 of 2 approvals by a lead or platform admin"."""
         if self.is_emergency:
             return "approved with an emergency override"
+        if self.earlier is not None:
+            return self.earlier.description
         missing = [row.description for row in self.rows if row.missing]
         return "; ".join(missing) or "; ".join(row.description for row in self.rows)
 
@@ -125,18 +131,16 @@ def live_of(approvals: Iterable[Approval]) -> list[Approval]:
 
 def status_of(change: ChangeRequest) -> ApprovalStatus:
     """Return the approval status by the rules as last evaluated; a decision evaluates them again."""
-    live = live_approvals(change)
-    rows = rules.progress_of(
-        required_as_stored(change), map(approver_of, live), requester_id=change.requester_id
-    )
-    return ApprovalStatus(rows, is_emergency=any(approval.is_emergency for approval in live))
-
-
-def approver_of(approval: Approval) -> Approver:
-    return Approver(
-        person_id=approval.user_id,
-        role=ApproverRole(approval.as_role),
-        stands_for_id=approval.stands_for_id,
+    live, required = live_approvals(change), required_as_stored(change)
+    rows = rules.progress_of(required, map(approver_of, live), requester_id=change.requester_id)
+    status = ApprovalStatus(rows, is_emergency=any(approval.is_emergency for approval in live))
+    if status.is_satisfied:
+        return status
+    earlier = earlier_approvals.find_for(change, required, actor=change.requester)
+    return (
+        status
+        if earlier is None
+        else ApprovalStatus(earlier.rows, is_emergency=False, earlier=earlier)
     )
 
 

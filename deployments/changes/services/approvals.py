@@ -23,7 +23,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM, Action
 from portal.core import clock
-from portal.core.errors import Conflict, Forbidden, Invalid
+from portal.core.errors import AlreadyDone, Forbidden, Invalid
 
 LONGEST_COMMENT: Final = 2000
 # How long an approval waits for the others that the rules require.
@@ -61,7 +61,8 @@ def require_counts(change: ChangeRequest, approver: Approver) -> None:
     """Refuse an approval that would not count, so that it is not mistaken for one."""
     if any(row.user_id == approver.person_id for row in approvals.live_approvals(change)):
         description = approvals.status_of(change).description
-        raise Conflict(f"You have already approved this: {description}.", code="approved_already")
+        message = f"You have already approved this: {description}."
+        raise AlreadyDone(message, code="approved_already")
     if not approvals.is_counting(change, approver):
         change.refresh_from_db(fields=["state"])
         if change.state != ChangeState.SUBMITTED:

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from deployments import audit_actions
 from deployments.approvals.selectors import approvals
-from deployments.changes.selectors import changes
+from deployments.changes.selectors import changes, evidence
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
 from deployments.changes.services import approvals as change_approvals
@@ -121,10 +121,7 @@ def expire(*, change: ChangeRequest) -> None:
 
 def require_submitted(change: ChangeRequest) -> None:
     if change.state != ChangeState.SUBMITTED:
-        raise Conflict(
-            f"The {change} is {change.state}; only a submitted request can be decided on.",
-            code="change_state",
-        )
+        raise transitions.already_decided(change)
 
 
 def review(change: ChangeRequest, shown: str) -> ReviewedChange:
@@ -148,6 +145,20 @@ def lock(change: ChangeRequest, reviewed: ReviewedChange) -> None:
     Team.objects.select_for_update(no_key=True).get(pk=change.team_id)
     change_approvals.lock(change)
     reviewed.subject.require_still_possible(change, reviewed.rendered)
+
+
+def run_as_approved_before(actor: User, change: ChangeRequest, *, reason: str) -> None:
+    """Run a roll back to a revision that was approved before. Call inside the transaction of the request."""
+    step_up.require(actor)
+    let_run(
+        actor,
+        change,
+        evidence.review(change),
+        action=audit_actions.CHANGE_APPROVED,
+        comment=reason,
+    )
+    message = f"rolled back without a new approval: {reason}"
+    subject_of(change).note(change, kind="approved", message=message, actor=actor)
 
 
 def let_run(

@@ -25,7 +25,7 @@ from deployments.preflight.domain.checks import Check, Cost
 from deployments.registry.selectors import starts, versions
 from deployments.serving.selectors import revision_roles
 from deployments.spec.domain import access as spec_access
-from deployments.spec.domain import default_scaling, replicas, serving_spec
+from deployments.spec.domain import default_scaling, replicas
 from deployments.spec.domain.engines import LLM_ENGINES
 from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import ChangeKind
@@ -159,17 +159,18 @@ def _with_warm_up(plan: RolloutPlan, stable: Revision) -> RolloutPlan:
 def roll_back(
     *, actor: User, deployment_id: int, revision_number: int, comment: str = ""
 ) -> ChangeDraft:
-    """Draft a new revision with the version and spec of an earlier one; it takes over when ready."""
+    """Draft the return to an earlier revision, which keeps its number and takes over when ready."""
     deployment = submit.changeable(actor, deployment_id, ChangeKind.ROLL_BACK)
     stable = submit.stable_of(deployment)
     earlier = _restorable(deployment, revision_number)
-    restored = serving_spec.read_stored(earlier.spec)
+    restored = rendering.spec_of(earlier)
     _require_callable(deployment, stable, restored)
     requested = ChangeSpec(
         ChangeKind.ROLL_BACK,
         approvals.clean(comment),
         version=earlier.version,
         spec=restored,
+        revision=earlier,
         restored_number=earlier.number,
     )
     return ChangeDraft(deployment, requested)

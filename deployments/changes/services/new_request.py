@@ -10,6 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from deployments import audit_actions
+from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.changes.selectors.subjects import Rendered
 from deployments.changes.services import approvals, notifications, transitions
 from deployments.changes.services.transitions import SUBMITTED_SECONDS
@@ -47,7 +48,8 @@ def submit(
         after={"state": change.state, "kind": change.kind, **after},
         reason=change.comment,
     )
-    notifications.approval_requested(change)
+    if not approval_selectors.status_of(change).is_satisfied:
+        notifications.approval_requested(change)
     return change
 
 

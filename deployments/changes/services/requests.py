@@ -11,12 +11,13 @@ from deployments.changes.services import approvals, drafts, new_request
 from deployments.changes.services import submit as change_submit
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.changes.services.submit import ChangeSpec
+from deployments.changes.services.transitions import PENDING_REASONS
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import preflight, refusals
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
-from deployments.states import ChangeKind, DeploymentState
+from deployments.states import ChangeKind, ChangeState, DeploymentState
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy
 from portal.accounts.models import User
@@ -86,5 +87,5 @@ def _make_deployment(actor: User, draft: DeployDraft, version: ModelVersion) -> 
         created_by=actor,
         created_at=clock.now(),
         state=DeploymentState.PENDING,
-        state_reason="Waiting for approval.",
+        state_reason=PENDING_REASONS[ChangeState.SUBMITTED],
     )

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.db.models import Max
 
+from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import changes, deployment_evidence
 from deployments.changes.selectors.subjects import subject_of
-from deployments.changes.services import new_request, open_requests, plan_figures
+from deployments.changes.services import decisions, new_request, open_requests, plan_figures
 from deployments.manifests.selectors import baselines, rendering
 from deployments.models import ChangeRequest, Deployment, ModelVersion, Revision
 from deployments.plans.domain.rollout_plan import RolloutPlan
@@ -33,6 +34,8 @@ from portal.accounts.policy import Action
 from portal.core import clock
 from portal.core.errors import Conflict, Invalid
 
+# They run the stable revision, so what it takes is not counted twice.
+IN_PLACE = (ChangeKind.SCALE, ChangeKind.START)
 # What can be requested of a stopped deployment.
 _WHILE_STOPPED = (ChangeKind.START, ChangeKind.RETIRE)
 
@@ -53,7 +56,7 @@ class ChangeSpec:
     preflight: RevisionPreflight | None = None
     revision: Revision | None = None
     scale: dict[str, Any] | None = None
-    # The revision that a roll back copies.
+    # The number of the revision to which a roll back returns.
     restored_number: int | None = None
 
 
@@ -88,7 +91,7 @@ def check(actor: User, deployment: Deployment, requested: ChangeSpec) -> Revisio
     """Run the checks that a form shows too. GPUs of the stable revision count once."""
     if requested.version is None or requested.spec is None:
         raise Invalid(f"{requested.kind} needs a version and a spec.")
-    is_in_place = requested.revision is not None
+    is_in_place = requested.kind in IN_PLACE
     number = requested.revision.number if requested.revision else next_number(deployment)
     checked = preflight.check_revision(
         actor=actor,
@@ -157,6 +160,9 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
     new_request.submit(actor=actor, change=change, after=after, rendered=rendered)
     label = f"{change.noun} of {version}" if version else change.noun
     subject_of(change).note(change, kind="requested", message=f"{label} requested", actor=actor)
+    status = approvals.status_of(change)
+    if status.is_satisfied:
+        decisions.run_as_approved_before(actor, change, reason=status.description)
     return change
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,13 +12,26 @@ from deployments.changes.selectors import shown_evidence
 from deployments.changes.selectors.evidence import ReviewedChange
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import ChangeRequest, Deployment
-from deployments.states import CHANGE, ChangeState
+from deployments.plans.domain import descriptions
+from deployments.states import CHANGE, ChangeState, DeploymentState
 from portal.accounts.policy import Actor
 from portal.audit import trail
 from portal.audit.actions import AuditAction
 from portal.core import clock, tracing
-from portal.core.errors import Conflict
+from portal.core.errors import AlreadyDone, Conflict
 
+# Why a subject that never began is pending, by the state of its first request.
+PENDING_REASONS: Final[Mapping[ChangeState, str]] = {
+    ChangeState.SUBMITTED: "Waiting for approval.",
+    ChangeState.APPROVED: "Approved. It is applied next.",
+    ChangeState.APPLYING: "Approved. The cluster has not been observed yet.",
+}
+# What people call the end of a request that was not approved.
+_DECISIONS: Final[Mapping[ChangeState, str]] = {
+    ChangeState.REJECTED: "rejected",
+    ChangeState.WITHDRAWN: "withdrawn",
+    ChangeState.EXPIRED: "expired",
+}
 SUBMITTED_SECONDS: Final = 14 * 24 * 3600
 APPROVED_SECONDS: Final = 3600
 
@@ -62,9 +76,17 @@ def move(
             after={"state": to},
             reason=reason,
         )
+        _explain_pending(change, to)
         _trace(change, to)
     change.state, change.state_reason, change.decided = to, reason, decided
     change.deadline_at, change.finished_at = deadline_at, finished_at
+
+
+def _explain_pending(change: ChangeRequest, to: ChangeState) -> None:
+    """Keep the reason of a subject that never began in step with its request."""
+    if to in PENDING_REASONS:
+        rows = type(change.subject).objects.filter(pk=change.subject.pk, observed_at=None)
+        rows.filter(state=DeploymentState.PENDING).update(state_reason=PENDING_REASONS[to])
 
 
 def _trace(change: ChangeRequest, to: ChangeState) -> None:
@@ -88,10 +110,22 @@ def _trace(change: ChangeRequest, to: ChangeState) -> None:
 
 
 def decided_by_another(change: ChangeRequest) -> Conflict:
-    return Conflict(
-        f"Someone else decided on the {change} at the same time. Reload the page.",
-        code="change_state",
-    )
+    """Return the error for a request that somebody decided on since it was read."""
+    row = ChangeRequest.objects.filter(pk=change.pk).first()
+    if row is not None and row.state != ChangeState.SUBMITTED:
+        return already_decided(row)
+    return Conflict(f"The {change} changed at the same time. Reload the page.", code="change_state")
+
+
+def already_decided(change: ChangeRequest) -> AlreadyDone:
+    """Return the error that says who decided on the request, and when."""
+    last = change.approvals.filter(void_reason="").select_related("user").order_by("-id").first()
+    verb, who, at = _DECISIONS.get(ChangeState(change.state), "approved"), "", change.finished_at
+    if last is not None and last.is_approved == (verb == "approved"):
+        who, at = last.user.display_name, last.at
+    seconds = (clock.now() - (at or clock.now())).total_seconds()
+    message = descriptions.describe_already(verb, who, seconds=seconds)
+    return AlreadyDone(message, code="change_state")
 
 
 def record(

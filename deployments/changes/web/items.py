@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import ClassVar
 
 from django.urls import reverse
 
@@ -15,7 +14,7 @@ from deployments.changes.domain.shown_evidence import ShownEvidence
 from deployments.changes.selectors import changes, shown_evidence
 from deployments.changes.selectors.subjects import subject_of
 from deployments.models import Approval, ChangeRequest, Deployment, EmergencyReview
-from deployments.preflight.domain.checks import Cost
+from deployments.preflight.domain.checks import Cost, CostHeadline
 from deployments.states import ChangeState
 from portal.accounts.models import User
 
@@ -31,9 +30,7 @@ class ChangeItem:
     approvals: str
     # Approved with an emergency override.
     is_emergency: bool
-    # Dollars a month at min replicas; None where it costs nothing or is not known.
-    month_min: Decimal | None
-    cost_unit: ClassVar = "a month"
+    headline: CostHeadline
 
     # What tables of requests show, of whatever kind they are (changes/_request_table.html).
     @property
@@ -54,7 +51,11 @@ class ChangeItem:
 
     @property
     def cost(self) -> Decimal | None:
-        return self.month_min
+        return self.headline.amount
+
+    @property
+    def cost_unit(self) -> str:
+        return self.headline.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class ApprovalLine:
 def item_of(change: ChangeRequest) -> ChangeItem:
     """Return a request as lists show it; a decided one as it was shown at the decision."""
     kept = shown_evidence.read_decided(change)
-    month_min = Cost.from_json(change.cost).month_min
+    headline = Cost.from_json(change.cost if kept is None else kept.cost).headline
     if kept is not None:
         return ChangeItem(
             change=change,
@@ -77,7 +78,7 @@ def item_of(change: ChangeRequest) -> ChangeItem:
             requester=kept.requester,
             approvals="",
             is_emergency=kept.approval_status.is_emergency,
-            month_min=month_min,
+            headline=headline,
         )
     status, described = approvals.status_of(change), subject_of(change).describe(change)
     return ChangeItem(
@@ -88,7 +89,7 @@ def item_of(change: ChangeRequest) -> ChangeItem:
         requester=change.requester.display_name,
         approvals=status.description if change.state == ChangeState.SUBMITTED else "",
         is_emergency=status.is_emergency,
-        month_min=month_min,
+        headline=headline,
     )
 
 

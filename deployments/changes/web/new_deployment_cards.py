@@ -155,6 +155,8 @@ def cost_card(cost: Cost | None) -> CostCard | None:
     if cost is None:
         return None
     facts = (
+        # First where it is the headline by which lists name the cost.
+        *_rollout_facts(cost),
         CostFact("At min replicas", cost.per_hour, " / h", low=cost.cheapest_per_hour),
         CostFact(
             "At max replicas",
@@ -164,7 +166,6 @@ def cost_card(cost: Cost | None) -> CostCard | None:
         ),
         CostFact("Monthly cost (min)", cost.month_min, low=cost.cheapest_month_min),
         CostFact("Monthly cost (max)", cost.month_max, low=cost.cheapest_month_max),
-        *_rollout_facts(cost),
         *_team_facts(cost),
     )
     now = clock.now()
@@ -244,7 +245,8 @@ def _rollout_facts(cost: Cost) -> list[CostFact]:
         return []
     days = Decimal(cost.overlap_seconds) / 86400
     lasts = f"{days:.1f} days" if days >= 2 else format_duration(cost.overlap_seconds)
-    return [CostFact(f"Running both for about {lasts}", cost.overlap_amount, " once")]
+    headline = cost.headline
+    return [CostFact(f"Running both for about {lasts}", headline.amount, f" {headline.unit}")]
 
 
 def _team_facts(cost: Cost) -> list[CostFact]:

@@ -15,7 +15,7 @@ from deployments.plans.domain import baseline, descriptions, detection, presets
 from deployments.plans.domain.rollout_plan import PlanKind, RolloutPlan
 from deployments.plans.selectors import plans
 from deployments.spec.domain.engines import LLM_ENGINES
-from portal.core.definitions.figures import format_figure
+from portal.core.definitions.figures import format_figure, format_money
 from portal.ui import formats
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -162,7 +162,7 @@ def _describe_cost(plan: RolloutPlan, figures: PlanFigures) -> str:
         return "Price of running both not known"
     least = "" if figures.seconds is not None else "at least "
     beside = ", with a baseline" if plan.has_baseline else ""
-    return f"+{least}{formats.money(figures.total_amount)}{beside}"
+    return f"+{least}{format_money(figures.total_amount)}{beside}"
 
 
 def _offer_template(deployment: Deployment, template: RolloutTemplate) -> OfferedPlan:

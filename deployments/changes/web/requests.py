@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -11,12 +11,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from deployments.approvals.selectors import earlier_approvals
+from deployments.changes.selectors import roll_backs
 from deployments.changes.services import requests
+from deployments.changes.web import field_diff
 from deployments.changes.web.forms import RetireForm, RollBackForm, ScaleForm
 from deployments.models import ChangeRequest, Deployment
 from deployments.plans.domain import descriptions
 from deployments.serving.selectors import alias_returns, deployments, revision_roles, statistics
-from deployments.states import ChangeKind
+from deployments.states import ChangeKind, ChangeState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -42,6 +45,8 @@ ROLL_BACK = RequestPage(
     "Request roll back",
     ("The earlier revision starts", "All requests move to it once it is ready"),
 )
+# To a revision whose approvals count again.
+ROLL_BACK_NOW = replace(ROLL_BACK, button="Roll back", button_tone="danger")
 SCALE = RequestPage(
     ChangeKind.SCALE,
     "Change replicas",
@@ -69,10 +74,15 @@ RETIRE = RequestPage(
 def request_roll_back(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = changeable(user, team, name)
     earlier = revision_roles.list_restorable(deployment)
-    initial = {"revision": request.GET.get("revision", "")}
+    previous = earlier_approvals.previously_serving(deployment)
+    first = "" if previous is None else str(previous.number)
+    initial = {"revision": request.GET.get("revision", first)}
     form = RollBackForm(request.POST or None, revisions=earlier, initial=initial)
     if request.method == "POST":
         change = form.run(lambda: _send_roll_back(user, deployment, form))
+        if change is not None and change.state != ChangeState.SUBMITTED:
+            messages.success(request, f"Rolling back to r{change.restored_number}.")
+            return redirect("deployment", team, name)
         if change is not None:
             return show_request(request, change)
     chosen = str(form["revision"].value() or "")
@@ -82,10 +92,18 @@ def request_roll_back(request: HttpRequest, user: User, team: str, name: str) ->
         deployment=deployment.name,
         restored=restored.number if restored else 0,
     )
-    if restored is not None:
-        moved = alias_returns.describe(alias_returns.returns_to(deployment, restored))
-        consequence = f"{consequence} {moved}".strip()
-    return _show(request, deployment, form, ROLL_BACK, {"consequence": consequence})
+    if restored is None:
+        return _show(request, deployment, form, ROLL_BACK, {"consequence": consequence})
+    moved = alias_returns.describe(alias_returns.returns_to(deployment, restored))
+    preview = roll_backs.preview(user, deployment, restored)
+    page = ROLL_BACK if preview.earlier is None else ROLL_BACK_NOW
+    extra = {
+        "consequence": f"{consequence} {moved}".strip(),
+        "diff": field_diff.from_lines(preview.diff),
+        "earlier": preview.earlier,
+        "restored": restored,
+    }
+    return _show(request, deployment, form, page, extra)
 
 
 @require_http_methods(["GET", "POST"])

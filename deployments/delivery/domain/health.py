@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from deployments.delivery.domain.progress import WorkloadProgress
 from deployments.states import DEPLOYMENT, DeploymentState
+
+# How long after a rollout changed route or revisions a deployment that served stays ready without being confirmed.
+# A gateway takes seconds to follow a route: being unready for less is no event.
+GRACE_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,8 @@ class HealthFacts:
     route_refusal: str = ""
     # Why a deployment that never served was stopped.
     start_failure: str = ""
+    # A rollout that moves traffic changed the desired state less than GRACE_SECONDS ago.
+    is_settling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +59,17 @@ def assess(facts: HealthFacts, *, now: DeploymentState) -> Health:
         # A failed revision that restarts stays degraded until it is ready: otherwise a crash loop
         # would alternate between the two states for ever.
         return Health(DeploymentState.DEGRADED, target.reason)
+    if target.state == DeploymentState.DEGRADED and _is_flap(facts, now):
+        return Health(now, target.reason)
     if target.state != now and target.state not in DEPLOYMENT[now]:
         return Health(DeploymentState.PROGRESSING, target.reason)
     return target
+
+
+def _is_flap(facts: HealthFacts, now: DeploymentState) -> bool:
+    """Whether a ready deployment is only not confirmed yet. What fails, or is refused, is degraded at once."""
+    is_broken = bool(facts.route_refusal) or (facts.stable is not None and facts.stable.is_failing)
+    return facts.is_settling and now == DeploymentState.READY and not is_broken
 
 
 def _target(facts: HealthFacts) -> Health:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from math import inf
 
 from deployments import audit_actions
 from deployments.changes.services import transitions
@@ -21,6 +22,12 @@ REMOVALS = (ChangeKind.STOP, ChangeKind.RETIRE)
 def is_late(deployment: Deployment, at: datetime) -> bool:
     deadline = deployment.progress_deadline_at
     return deadline is not None and at >= deadline
+
+
+def seconds_since_change(deployment: Deployment, at: datetime) -> float:
+    """Return the seconds since the desired state changed. Endless if it never did."""
+    deadline = deployment.progress_deadline_at
+    return inf if deadline is None else PROGRESS_SECONDS - (deadline - at).total_seconds()
 
 
 def postpone(deployment_ids: Collection[int], at: datetime) -> None:

@@ -21,7 +21,7 @@ from deployments.serving.selectors.deployments import OPEN_PHASES
 from deployments.serving.services import timeline
 from deployments.sizing.domain import kept_peaks
 from deployments.sizing.selectors import measurements
-from deployments.states import ChangeKind, ChangeState, DeploymentState
+from deployments.states import ChangeKind, ChangeState, DeploymentState, RolloutPhase
 from fleet.kube.domain.errors import ClusterError, Unreachable
 from portal.accounts.policy import SYSTEM
 from portal.audit import trail
@@ -33,6 +33,12 @@ from portal.core.wakeups import wake
 
 logger = logging.getLogger(__name__)
 
+_MOVING_PHASES = (
+    RolloutPhase.RUNNING,
+    RolloutPhase.PROMOTING,
+    RolloutPhase.WATCHING,
+    RolloutPhase.ABORTING,
+)
 # Rows locked by one transaction, for a fraction of a second.
 _CHUNK = 25
 _COLUMNS = (
@@ -87,7 +93,9 @@ class _Recording:
             change.deployment_id: change for change in applying.select_related("deployment__team")
         }
         open_rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
-        self._rollouts = dict(open_rollouts.values_list("deployment", "pk"))
+        opened = list(open_rollouts.values_list("deployment", "pk", "phase"))
+        self._rollouts = {deployment: pk for deployment, pk, _ in opened}
+        self._moving = {deployment for deployment, _, phase in opened if phase in _MOVING_PHASES}
         self._written: list[Deployment] = []
         self._reverted: list[int] = []
         self._queued: list[int] = []
@@ -108,6 +116,8 @@ class _Recording:
         facts = replace(
             snapshot.facts_of(shot, stable, candidate, change, self._at),
             start_failure=start_deadline.reason_of(deployment),
+            is_settling=deployment.pk in self._moving
+            and deadlines.seconds_since_change(deployment, self._at) < health.GRACE_SECONDS,
         )
         verdict = health.assess(facts, now=DeploymentState(deployment.state))
         for revision in revisions:
@@ -125,7 +135,9 @@ class _Recording:
         self._update(deployment, revisions, verdict, candidate)
         if deployment.is_stopped:
             return verdict.state == DeploymentState.STOPPED
-        is_ready = verdict.state == DeploymentState.READY
+        is_ready = verdict.state == DeploymentState.READY and not (
+            facts.is_settling and verdict.reason
+        )
         are_revisions_ready = all(revision.progress.is_ready for revision in revisions)
         return not deployment.is_retiring and is_ready and are_revisions_ready
 

@@ -66,7 +66,7 @@ def _with_what_rows_show(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
         rows.select_related("team")
         .only(
             *("name", "namespace", "cluster", "state", "state_reason", "is_stopped"),
-            *("candidate_weight", "candidate_mirror", "created_at", "team__slug"),
+            *("candidate_weight", "candidate_mirror", "first_ready_at", "created_at", "team__slug"),
             *(f"{role}_revision" for role in _ROLES),
         )
         .prefetch_related(

@@ -8,8 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from deployments.models import Deployment
-from deployments.plans.domain import descriptions
-from deployments.plans.selectors import plans
+from deployments.pages.selectors import shown_state
 from deployments.serving.selectors import deployments, statistics
 from deployments.serving.selectors.statistics import Figures
 from fleet.telemetry.selectors import current
@@ -52,15 +51,16 @@ def _row(
     allocations = [
         allocated[key] for key in statistics.workload_keys(deployment) if key in allocated
     ]
-    state, text = _state_of(deployment)
-    is_routed = deployment.stable_revision is not None and not deployment.is_stopped
+    rollouts = getattr(deployment, "open_rollouts", [])
+    shown = shown_state.describe_deployment(deployment, next(iter(rollouts), None))
+    is_routed = deployments.is_routed(deployment)
     return DeploymentRow(
         team_slug=deployment.team.slug,
         name=deployment.name,
         serves=_serves(deployment),
-        state=state,
-        state_text=text,
-        reason=deployment.state_reason if deployment.state != "ready" else "",
+        state=shown.state,
+        state_text=shown.text,
+        reason=shown.reason,
         candidate_weight=deployment.candidate_weight if is_routed else None,
         candidate_mirror=deployment.candidate_mirror if is_routed else 0,
         figures=figures,
@@ -83,22 +83,3 @@ def _serves(deployment: Deployment) -> str:
     return " → ".join(
         revision.version.label for revision in statistics.desired_revisions(deployment)
     )
-
-
-def _state_of(deployment: Deployment) -> tuple[str, str]:
-    """Return the state to show. An open rollout replaces the state, unless the deployment is degraded or
-    pending.
-    """
-    if deployments.is_stopping(deployment):
-        return "stopping", ""
-    rollouts = getattr(deployment, "open_rollouts", [])
-    if rollouts and deployment.state in ("ready", "progressing"):
-        phase = rollouts[0].phase
-        text = descriptions.describe_progress_briefly(
-            phase,
-            weight=deployment.candidate_weight,
-            mirror=deployment.candidate_mirror,
-            is_shadow=plans.plan_of(rollouts[0]).is_shadow,
-        )
-        return ("canary" if phase in ("preparing", "running") else phase), text
-    return deployment.state, ""

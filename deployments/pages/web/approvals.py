@@ -35,7 +35,7 @@ from deployments.states import CHANGE, ChangeState
 from fleet.actions.selectors import actions
 from portal.accounts.models import User
 from portal.core import clock
-from portal.core.errors import Conflict
+from portal.core.errors import AlreadyDone, Conflict
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond
 
@@ -129,6 +129,9 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
     if request.method == "POST":
         if form.run(lambda: _decide(user, change, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["decision"]])
+            return redirect("change", change_id=change_id)
+        if isinstance(form.refusal, AlreadyDone):
+            messages.info(request, form.refusal.message)
             return redirect("change", change_id=change_id)
         change = changes.get_visible(actor=user, change_id=change_id)
     is_final = not CHANGE[ChangeState(change.state)]

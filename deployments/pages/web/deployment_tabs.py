@@ -12,29 +12,22 @@ from deployments.pages.web import overview as page_overview
 from deployments.serving.selectors import deployments
 from portal.accounts.models import User
 from portal.ui.access import people_only
-from portal.ui.htmx import respond_with_part, target_of
+
+_OVERVIEW = frame.LiveParts(
+    each_poll=("pages/_figures.html", "pages/_overview_now.html"),
+    minutely=("pages/_charts.html",),
+)
+_TIMELINE = frame.LiveParts(each_poll=("pages/_timeline.html",))
 
 
 @require_GET
 @people_only
 def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    if target_of(request) == "figures":
-        context = {"deployment": deployment, **page_overview.figures_of(deployment)}
-        return respond_with_part(
-            request, "pages/_figures.html", context, is_final=deployment.is_retired
-        )
-    # All tabs poll the head from this URL, which needs no figures.
-    is_head_only = target_of(request) == "deployment-head"
-    return frame.show(
-        request,
-        user,
-        deployment,
-        "overview",
-        {} if is_head_only else page_overview.context_of(deployment),
-        parts={"overview": "pages/_charts.html"},
-        is_final=deployment.is_retired,
-    )
+    if frame.is_head_alone(request):
+        return frame.show(request, user, deployment, "overview", {})
+    context = page_overview.context_of(deployment, with_charts=frame.needs_charts(request))
+    return frame.show(request, user, deployment, "overview", context, live=_OVERVIEW)
 
 
 @require_GET
@@ -65,15 +58,7 @@ def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 def timeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     context = tab_data.timeline_context(deployment, page=request.GET.get("page", "1"))
-    return frame.show(
-        request,
-        user,
-        deployment,
-        "timeline",
-        context,
-        parts={"timeline": "pages/_timeline.html"},
-        is_final=deployment.is_retired,
-    )
+    return frame.show(request, user, deployment, "timeline", context, live=_TIMELINE)
 
 
 @require_GET

@@ -1,17 +1,23 @@
-"""The head of every tab of a deployment: state, address, traffic and actions."""
+"""The head of every tab of a deployment: state, address, traffic and actions.
+
+Head and live parts of a tab are one reading: they come from the same rows and are polled in one request.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from deployments.approvals.selectors import earlier_approvals
 from deployments.changes.web import items
 from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.environments.domain import environment_rules
 from deployments.models import Deployment, Rollout
+from deployments.pages.selectors import shown_state
 from deployments.plans.domain import descriptions
 from deployments.registry.selectors import starts
 from deployments.registry.web import starts as registry_starts
@@ -26,8 +32,8 @@ from deployments.states import DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core import definitions
-from portal.ui.htmx import respond
+from portal.core import clock, definitions
+from portal.ui.htmx import respond, respond_with_part, target_of
 
 _ENGINE_NAMES: Final = definitions.fields_of(ServingSpec)["engine"].choices
 TABS = (
@@ -46,6 +52,9 @@ TABS = (
 
 _STEADY = {DeploymentState.READY, DeploymentState.STOPPED}
 _MOVING_SECONDS, _STEADY_SECONDS = 4, 15
+_HEAD = "deployment-head"
+# Names in the query of a poll: the minute whose charts the page shows, and that it shows the head alone.
+_DRAWN, _ONLY = "drawn", "only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +72,88 @@ class HeadAction:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LiveParts:
+    """The templates of a tab that are polled together with the head, each with one element that has an id.
+
+    `minutely` are those of charts, which change once a minute and are sent when a new minute has begun.
+    """
+
+    each_poll: tuple[str, ...] = ()
+    minutely: tuple[str, ...] = ()
+
+
 def show(
     request: HttpRequest,
     user: User,
     deployment: Deployment,
     tab: str,
-    context: dict[str, Any],
+    context: Mapping[str, Any],
     *,
-    parts: dict[str, str] | None = None,
-    is_final: bool = False,
+    live: LiveParts | None = None,
+    parts: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Return the page with the tab's body from `_<tab>.html`, or the part that htmx requested."""
-    body = f"pages/_{tab.replace('-', '_')}.html"
-    whole = {
-        **head_of(user, deployment),
-        "body": body,
-        "tabs": [Tab(name, title, name == _url_name(tab)) for name, title in TABS],
-        "tab_title": dict(TABS)[_url_name(tab)],
+    """Return the page with the tab's body from `_<tab>.html`, its poll, or the part that htmx requested."""
+    reading = {
+        **head_of(user, deployment, rollout=context.get("open_rollout")),
+        "poll_url": _poll_url(request, deployment, live),
         **context,
     }
-    swaps = {"deployment-head": "pages/_deployment_head.html", **(parts or {})}
-    return respond(
-        request, "pages/deployment.html", whole, parts=swaps, is_final=is_final, status=status
-    )
+    if is_poll(request):
+        swapped = () if live is None else live.each_poll
+        swapped += () if live is None or not needs_charts(request) else live.minutely
+        return respond_with_part(
+            request,
+            "pages/_deployment_poll.html",
+            {**reading, "live_parts": swapped},
+            is_final=deployment.is_retired,
+        )
+    whole = {
+        **reading,
+        "body": f"pages/_{tab.replace('-', '_')}.html",
+        "tabs": [Tab(name, title, name == _url_name(tab)) for name, title in TABS],
+        "tab_title": dict(TABS)[_url_name(tab)],
+    }
+    return respond(request, "pages/deployment.html", whole, parts=parts, status=status)
 
 
-def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
-    rollout = rollouts.current(deployment)
+def is_poll(request: HttpRequest) -> bool:
+    """Whether the page polls its head and the live parts of its tab."""
+    return target_of(request) == _HEAD
+
+
+def is_head_alone(request: HttpRequest) -> bool:
+    """Whether the page polls its head, and its tab has no live parts."""
+    return is_poll(request) and _ONLY in request.GET
+
+
+def needs_charts(request: HttpRequest) -> bool:
+    """Whether the page has no charts of this minute yet."""
+    return not is_poll(request) or request.GET.get(_DRAWN) != _minute()
+
+
+def _minute() -> str:
+    return f"{clock.now():%d%H%M}"
+
+
+def _poll_url(request: HttpRequest, deployment: Deployment, live: LiveParts | None) -> str:
+    """Return the address of the next poll. Tabs without live parts poll the head from the overview's."""
+    args = (deployment.team.slug, deployment.name)
+    if live is None or is_head_alone(request):
+        return f"{reverse('deployment', args=args)}?{_ONLY}=head"
+    query = request.GET.copy()
+    query.pop(_DRAWN, None)
+    if live.minutely:
+        query[_DRAWN] = _minute()
+    return f"{request.path}?{query.urlencode()}" if query else request.path
+
+
+def head_of(
+    user: User, deployment: Deployment, *, rollout: Rollout | None = None
+) -> dict[str, Any]:
+    """Return the context of the head. `rollout` is the open one if it is read already."""
+    rollout = rollout or rollouts.current(deployment)
     view = rollouts.view_of(actor=user, rollout=rollout) if rollout else None
     stable, candidate = deployment.stable_revision, deployment.candidate_revision
     can_request = policy.is_allowed(user, Action.REQUEST_CHANGE, deployment)
@@ -107,8 +170,8 @@ def head_of(user: User, deployment: Deployment) -> dict[str, Any]:
         "band_high": _percent(view.share_high if view else None),
         "rollout_buttons": buttons_of(rollout, view) if rollout and view else None,
         "rollout_text": rollout_text(view) if view and view.steps else "",
-        "rollout_tone": rollout_tone(rollout) if rollout else "",
-        "state": "stopping" if deployments.is_stopping(deployment) else deployment.state,
+        "shown": shown_state.describe_deployment(deployment, rollout),
+        "is_routed": deployments.is_routed(deployment),
         "poll_seconds": _poll_seconds(
             deployment, is_busy=rollout is not None or open_change is not None
         ),
@@ -154,10 +217,6 @@ def rollout_text(view: RolloutSummary) -> str:
     )
 
 
-def rollout_tone(rollout: Rollout) -> str:
-    return "canary" if rollout.phase in ("preparing", "running") else str(rollout.phase)
-
-
 def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
     """Return the actions that are possible now. Services refuse others."""
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
@@ -177,11 +236,18 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
         return [retire, start]
     scale = HeadAction("Scale", reverse("request-scale", args=args))
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
-    back = HeadAction("Roll back", reverse("request-roll-back", args=args))
-    promote = _promotion(deployment)
-    is_first = deployment.stable_revision.number == 1
-    has_past = not is_first and bool(revision_roles.list_restorable(deployment))
-    return [retire, stop, scale, *([back] if has_past else []), *promote, canary]
+    back, promote = _roll_back(deployment), _promotion(deployment)
+    return [retire, stop, scale, *back, *promote, canary]
+
+
+def _roll_back(deployment: Deployment) -> list[HeadAction]:
+    """Return the way back to what served before, else to the choice of what ran. Empty without any."""
+    url = reverse("request-roll-back", args=(deployment.team.slug, deployment.name))
+    previous = earlier_approvals.previously_serving(deployment)
+    if previous is not None:
+        number = previous.number
+        return [HeadAction("Roll back", f"{url}?revision={number}", detail=f"to r{number}")]
+    return [HeadAction("Roll back", url)] if revision_roles.list_restorable(deployment) else []
 
 
 def _promotion(deployment: Deployment) -> list[HeadAction]:

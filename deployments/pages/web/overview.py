@@ -54,12 +54,13 @@ class TrafficCharts:
     first_token: Chart | None
 
 
-def context_of(deployment: Deployment) -> dict[str, Any]:
-    figures = figures_of(deployment)
+def context_of(deployment: Deployment, *, with_charts: bool = True) -> dict[str, Any]:
+    """Return the context of the overview; the charts only where the page has none of this minute."""
+    figures = _figures_of(deployment)
     revisions = figures["revisions"]
     return {
         **figures,
-        **_charts_of(deployment, revisions),
+        **(_charts_of(deployment, revisions) if with_charts else {}),
         "additional_models": multi_model_rows(deployment, revisions),
         "own_models": ", ".join(
             dict.fromkeys(_model_of(revision.version_label) for revision in revisions)
@@ -68,8 +69,7 @@ def context_of(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def figures_of(deployment: Deployment) -> dict[str, Any]:
-    """Return the context of the tiles, which are polled without the charts."""
+def _figures_of(deployment: Deployment) -> dict[str, Any]:
     revisions = deployments.revisions_of(deployment)
     return {
         "revisions": revisions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from deployments.rollouts.selectors import rollouts
@@ -26,6 +26,9 @@ def confirm(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         raise Conflict(f"{deployment} has no rollout to promote.", code="rollout_phase")
     policy.require(user, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     view = rollouts.view_of(actor=user, rollout=rollout)
+    if view.has_all_requests:
+        # It would move nothing, and no step is left to skip.
+        return redirect("rollout", team=team, name=name)
     figures = statistics.figures_of([deployment])[deployment.pk]
     rate = figures.requests_per_second
     context = {

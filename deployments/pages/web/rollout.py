@@ -15,6 +15,7 @@ from deployments.changes.selectors import changes
 from deployments.changes.web import field_diff
 from deployments.changes.web.field_diff import FieldLine
 from deployments.models import ChangeRequest, Deployment, Rollout
+from deployments.pages.selectors import shown_state
 from deployments.pages.web import frame
 from deployments.plans.domain import descriptions
 from deployments.quality.web import lines as quality_lines
@@ -29,7 +30,7 @@ from portal.accounts.models import User
 from portal.accounts.policy import SYSTEM
 from portal.core import clock
 from portal.core.definitions.counts import format_count
-from portal.core.errors import NotFound
+from portal.core.errors import AlreadyDone, NotFound
 from portal.ui.access import keeps_input, people_only
 
 _TONES = {"done": "done", "current": "now", "ahead": "", "left": "", "skipped": ""}
@@ -46,6 +47,11 @@ _DONE = {
     "finish_watch": "Watch ended. The old revision is removed once it is drained.",
     "abort": "Aborting. The candidate gets no more requests.",
 }
+
+
+_LIVE = frame.LiveParts(
+    each_poll=("pages/_rollout_board.html",), minutely=("pages/_rollout_traffic.html",)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,9 @@ def rollout(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
             return redirect("promote-fully", team=team, name=name)
         if form.run(lambda: _act(user, current, form)) is not None:
             messages.success(request, _DONE[form.cleaned_data["action"]])
+            return redirect("rollout", team=team, name=name)
+        if isinstance(form.refusal, AlreadyDone):
+            messages.info(request, form.refusal.message)
             return redirect("rollout", team=team, name=name)
         current = rollouts.latest(deployment)
     return _show(request, user, deployment, current, form)
@@ -116,19 +125,10 @@ def _show(
     context: dict[str, Any] = {"view": view, "form": form}
     if rollout is not None and view is not None:
         context |= _context_of(rollout, view)
-    return frame.show(
-        request,
-        user,
-        deployment,
-        "rollout",
-        context,
-        parts={
-            "rollout": "pages/_rollout_board.html",
-            "rollout-traffic": "pages/_rollout_traffic.html",
-        },
-        is_final=view is None or view.is_final,
-        status=form.status if form.is_bound else 200,
-    )
+        context["charts"] = charts.charts_of(view) if frame.needs_charts(request) else []
+        context["open_rollout"] = None if view.is_final else rollout
+    status = form.status if form.is_bound else 200
+    return frame.show(request, user, deployment, "rollout", context, live=_LIVE, status=status)
 
 
 def _context_of(rollout: Rollout, view: RolloutSummary) -> dict[str, Any]:
@@ -136,18 +136,17 @@ def _context_of(rollout: Rollout, view: RolloutSummary) -> dict[str, Any]:
     change = changes.list_visible_to(SYSTEM).filter(pk=rollout.change_id).first()
     no_promotion = activity.why_no_promotion(rollout, view)
     no_full = activity.why_no_full_promotion(rollout, view)
-    text = frame.rollout_text(view) if view.steps else _describe_direct(phase)
+    text = frame.rollout_text(view) if view.steps else descriptions.describe_direct(phase)
     return {
         "steps": [_step_item(step, view) for step in view.steps],
         "activity": activity.activity_of(rollout, change),
         "verdict": activity.verdict_of(view),
-        "charts": charts.charts_of(view),
         "outcome": outcome.outcome_of(view),
         "alarm": outcome.alarm_of(view),
         **quality_lines.before_traffic_context(rollout),
         "effects": _button_effects(rollout, view),
         "board_text": text,
-        "board_tone": frame.rollout_tone(rollout),
+        "board_tone": shown_state.tone_of(rollout),
         "is_pausable": phase in (RolloutPhase.PREPARING, RolloutPhase.RUNNING),
         "is_watch_over": view.is_watched and (rollout.watch_until or at) <= at,
         "is_abortable": phase != RolloutPhase.ABORTING,
@@ -216,6 +215,8 @@ def _button_effects(rollout: Rollout, view: RolloutSummary) -> ButtonEffects:
             f"Mirrors {view.next_weight}% of requests to {candidate}; its responses are discarded. "
             "Both revisions keep their GPUs."
         )
+    elif view.has_all_requests:
+        promote = f"Makes {candidate}, which gets all requests already, stable. {replaces}"
     elif view.next_weight == 100:
         promote = f"Sends all requests to {candidate}. {replaces}"
     else:
@@ -259,14 +260,6 @@ def _describe_abort(view: RolloutSummary, stable: str) -> str:
         f"Sends all requests back to {stable}, then removes the candidate. "
         "Requests in flight complete."
     )
-
-
-def _describe_direct(phase: RolloutPhase) -> str:
-    texts = {
-        RolloutPhase.PREPARING: "Starts, then takes over at once",
-        RolloutPhase.PROMOTING: "Takes over",
-    }
-    return texts.get(phase, phase.value.capitalize())
 
 
 def _changed_lines(change: ChangeRequest | None) -> list[FieldLine]:

@@ -8,13 +8,14 @@ from typing import Any
 from deployments import rejections
 from deployments.changes.selectors import changes
 from deployments.changes.services import approvals, new_request
+from deployments.changes.services.transitions import PENDING_REASONS
 from deployments.models import ChangeRequest, Pipeline
 from deployments.pipelines.domain import pipeline_spec as domain
 from deployments.pipelines.domain.pipeline_spec import PipelineSpec
 from deployments.pipelines.selectors import pipelines
 from deployments.pipelines.services import checks
 from deployments.pipelines.services.checks import Examined
-from deployments.states import DeploymentState, Environment, PipelineChangeKind
+from deployments.states import ChangeState, DeploymentState, Environment, PipelineChangeKind
 from fleet.clusters.selectors import clusters
 from portal.accounts import policy, teams
 from portal.accounts.models import User
@@ -119,7 +120,7 @@ def _row(actor: User, draft: PipelineDraft) -> Pipeline:
         created_by=actor,
         created_at=clock.now(),
         state=DeploymentState.PENDING,
-        state_reason="Waiting for approval.",
+        state_reason=PENDING_REASONS[ChangeState.SUBMITTED],
     )
 
 

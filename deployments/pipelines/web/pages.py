@@ -19,7 +19,7 @@ from deployments.pipelines.services import try_it
 from deployments.serving.domain import inference_call
 from deployments.serving.services import stopping
 from deployments.serving.web.forms import BodyForm
-from deployments.states import CHANGE, ChangeState
+from deployments.states import CHANGE, ChangeState, DeploymentState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -28,6 +28,8 @@ from portal.ui.access import people_only
 from portal.ui.htmx import respond
 
 _SHOWN = 20
+_STEADY = (DeploymentState.READY, DeploymentState.STOPPED)
+_MOVING_SECONDS, _STEADY_SECONDS = 3, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class PipelineRow:
     pipeline: Pipeline
     deployments: str
     kind: str
-    is_waiting: bool
+    # A request waits for approval. Of a pipeline that never began its state says so.
+    has_waiting_change: bool
 
 
 @require_GET
@@ -81,7 +84,7 @@ def pipeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
         request,
         "pipelines/pipeline.html",
         _context_of(user, shown),
-        parts={"pipeline-state": "pipelines/_state.html"},
+        parts={"pipeline-head": "pipelines/_poll.html"},
         is_final=shown.is_retired,
     )
 
@@ -116,6 +119,9 @@ def _context_of(user: User, pipeline: Pipeline) -> dict[str, Any]:
         "observed": ObservedPipeline.from_json(pipeline.observed),
         "yaml": selectors.render(pipeline, spec).to_yaml() if spec else "",
         "open_item": next(iter(open_items), None),
+        "poll_seconds": _MOVING_SECONDS
+        if open_items or pipeline.state not in _STEADY
+        else _STEADY_SECONDS,
         "decided": [
             items.item_of(change) for change in requests if not CHANGE[ChangeState(change.state)]
         ],
@@ -156,5 +162,5 @@ def _row(pipeline: Pipeline, *, is_waiting: bool) -> PipelineRow:
         pipeline=pipeline,
         deployments=", ".join(spec.deployments) if spec else "",
         kind=spec.root.kind.value if spec else "",
-        is_waiting=is_waiting,
+        has_waiting_change=is_waiting and bool(pipeline.desired_generation),
     )

@@ -70,7 +70,7 @@ def consequence(
         ),
         ChangeKind.ROLL_BACK: (
             f"Starts {_restored(restored)} again and moves all traffic to it once it is ready. "
-            f"The current revision keeps serving until then.{_recorded(revision, restored)}"
+            "The current revision keeps serving until then."
         ),
         ChangeKind.RETIRE: (
             f"Stops {deployment}. The endpoint stops responding and its GPUs are released. "
@@ -95,15 +95,6 @@ def consequence(
 
 def _restored(number: int) -> str:
     return f"r{number}" if number else "an earlier revision"
-
-
-def _recorded(revision: int, restored: int) -> str:
-    """Say which revision a roll back makes. Revisions never change, so going back makes another with the same
-    content.
-    """
-    if not revision or not restored:
-        return ""
-    return f" It appears as r{revision}, a copy of r{restored}."
 
 
 def describe_steps(plan: RolloutPlan) -> str:
@@ -166,6 +157,23 @@ def format_briefly(seconds: float) -> str:
     if seconds < _HOUR * 10:
         return f"{round(seconds / _HOUR, 1):g} h"
     return format_about(seconds)
+
+
+def describe_direct(phase: str) -> str:
+    """Describe the phase of a rollout without steps, such as a roll back."""
+    texts = {
+        RolloutPhase.PREPARING: "Starts, then takes over at once",
+        RolloutPhase.PROMOTING: "Takes over",
+    }
+    return texts.get(RolloutPhase(phase), phase.capitalize())
+
+
+def describe_already(verb: str, who: str, *, seconds: float) -> str:
+    """Say that a decision was made before: "Already approved by lead, 2 min ago."."""
+    whole = int(max(seconds, 0))
+    rounded = whole if whole < 60 else whole - whole % 60
+    since = "just now" if whole < 5 else f"{format_duration(rounded)} ago"
+    return f"Already {verb}{f' by {who}' if who else ''}, {since}."
 
 
 def format_duration(seconds: int) -> str:

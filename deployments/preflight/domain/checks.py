@@ -69,6 +69,14 @@ class LastRecheck:
 
 
 @dataclass(frozen=True, slots=True)
+class CostHeadline:
+    """The one amount by which lists, pages and messages name the cost of a request. None means unknown."""
+
+    amount: Decimal | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """The cost of a request in US dollars. None means unknown; `budget` None means that the team has none.
 
@@ -96,6 +104,13 @@ class Cost:
     cheapest_per_hour: Decimal | None = None
     cheapest_month_min: Decimal | None = None
     cheapest_month_max: Decimal | None = None
+
+    @property
+    def headline(self) -> CostHeadline:
+        """Name what the request adds: two revisions for a while, else a month at min replicas."""
+        if self.overlap_seconds:
+            return CostHeadline(self.overlap_amount, "once")
+        return CostHeadline(self.month_min, "a month")
 
     @property
     def is_increase(self) -> bool:

@@ -24,8 +24,20 @@ WARNINGS = "Cluster warnings"
 _EXISTING = "default"
 
 
-def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> list[Check]:
-    """Whether the cluster accepts the manifests, and its warnings where it has any."""
+def check(
+    *,
+    cluster_id: int,
+    namespace: str,
+    manifests: Sequence[Manifest],
+    route: Manifest | None = None,
+) -> list[Check]:
+    """Whether the cluster accepts a revision's manifests and its route, with the cluster's warnings.
+
+    `route` is None where a route is live already. The count is that of pages, which list the manifests.
+    """
+    accepted = f"The cluster accepts all {len(manifests)} objects"
+    accepted += " and the route (strict validation)." if route else " (strict validation)."
+    tried = [*manifests, *([route] if route else [])]
     try:
         if (
             objects.get(
@@ -37,12 +49,11 @@ def check(*, cluster_id: int, namespace: str, manifests: Sequence[Manifest]) -> 
             )
             is None
         ):
-            return _check_in_existing(cluster_id, namespace, manifests)
-        warnings = objects.dry_run(cluster_id=cluster_id, manifests=manifests)
+            return _check_in_existing(cluster_id, namespace, tried, accepted)
+        warnings = objects.dry_run(cluster_id=cluster_id, manifests=tried)
     except ClusterError as error:
         return [_from_error(error)]
-    detail = f"The cluster accepts all {len(manifests)} objects (strict validation)."
-    return [Check(_NAME, ok=True, detail=detail), *_check_warnings(warnings)]
+    return [Check(_NAME, ok=True, detail=accepted), *_check_warnings(warnings)]
 
 
 def _check_warnings(warnings: Sequence[str]) -> list[Check]:
@@ -54,7 +65,7 @@ def _check_warnings(warnings: Sequence[str]) -> list[Check]:
 
 
 def _check_in_existing(
-    cluster_id: int, namespace: str, manifests: Sequence[Manifest]
+    cluster_id: int, namespace: str, manifests: Sequence[Manifest], accepted: str
 ) -> list[Check]:
     """Validate in the default namespace, because the team's namespace does not exist yet.
 
@@ -69,10 +80,7 @@ def _check_in_existing(
         return [_from_error(error)]
     except ClusterError:
         return [Check(_NAME, ok=None, detail=f"Namespace {later}. The check runs then.")]
-    detail = (
-        f"The cluster accepts all {len(manifests)} objects (strict validation). Tried in "
-        f"namespace {_EXISTING}: {later}."
-    )
+    detail = f"{accepted} Tried in namespace {_EXISTING}: {later}."
     lasting = [warning for warning in warnings if "PodSecurity" not in warning]
     return [Check(_NAME, ok=True, detail=detail), *_check_warnings(lasting)]
 

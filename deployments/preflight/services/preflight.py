@@ -287,9 +287,9 @@ def _check_dry_run(subject: Subject) -> list[Check]:
     backend = http_route.backend_for(served.number, subject.spec, 100, model=served.model_name)
     route = http_route.http_route(subject.context, [backend])
     # An existing deployment has a live route already, so only its workload is applied.
-    extra = [] if subject.replaces else [route]
     return dry_run.check(
         cluster_id=subject.cluster.id,
         namespace=subject.context.namespace,
-        manifests=[*subject.rendered.manifests, *extra],
+        manifests=subject.rendered.manifests,
+        route=None if subject.replaces else route,
     )

@@ -109,6 +109,11 @@ class RolloutSummary:
         return bool(self.rollout.phase == RolloutPhase.WATCHING)
 
     @property
+    def has_all_requests(self) -> bool:
+        """Whether the candidate gets all requests already, so that promoting moves none."""
+        return self.requested_weight == 100
+
+    @property
     def is_last_step(self) -> bool:
         return self.rollout.step_index + 1 >= len(self.steps)
 
@@ -117,6 +122,8 @@ class RolloutSummary:
         """The change that promoting makes, for its button. Empty when the rollout cannot be promoted."""
         if self.next_weight is None:
             return ""
+        if not self.is_mirroring and self.requested_weight == self.next_weight:
+            return "to stable"
         if not self.is_mirroring:
             return f"{self.requested_weight} → {self.next_weight}%"
         if self.is_last_step:

@@ -30,7 +30,7 @@ def promote(*, actor: User, rollout_id: int, evidence_hash: str, comment: str = 
     verdict has changed since it was shown, when the step is not promotable yet, or when someone
     else was first.
     """
-    snapshot = _decidable(actor, rollout_id)
+    snapshot = _decidable(actor, rollout_id, shown=evidence_hash)
     readiness = _same_evidence(snapshot, evidence_hash).readiness
     if not readiness.is_promotable:
         raise Conflict(f"Cannot be promoted yet: {readiness.message}.", code="not_promotable")
@@ -46,7 +46,7 @@ def promote_fully(
     *, actor: User, rollout_id: int, evidence_hash: str, comment: str = ""
 ) -> Rollout:
     """Move all requests to the candidate at once, without the remaining steps. Refused while a guard fails."""
-    snapshot = _decidable(actor, rollout_id)
+    snapshot = _decidable(actor, rollout_id, shown=evidence_hash)
     guards = _same_evidence(snapshot, evidence_hash).guards
     failing = [
         guard.guard for guard in guard_evidence.deciding(guards) if guard.verdict == Verdict.FAILED
@@ -139,10 +139,11 @@ def abort(*, actor: User, rollout_id: int, reason: str = "") -> Rollout:
     raise Conflict("The rollout changed at the same time. Abort again.", code="rollout_moved")
 
 
-def _decidable(actor: User, rollout_id: int) -> RolloutSnapshot:
+def _decidable(actor: User, rollout_id: int, *, shown: str) -> RolloutSnapshot:
     rollout = rollout_selectors.get_visible(actor=actor, rollout_id=rollout_id)
     policy.require(actor, Action.PROMOTE, rollout, requester_id=rollout.requested_by_id)
     step_up.require(actor)
+    evidence.refuse_if_promoted(rollout, shown=shown)
     if rollout.phase != RolloutPhase.RUNNING:
         fix = " Resume it first." if rollout.phase == RolloutPhase.PAUSED else ""
         raise Conflict(

@@ -10,12 +10,16 @@ from django.db import transaction
 from deployments.guards.domain import evidence
 from deployments.guards.domain.evidence import GuardResult, Verdict
 from deployments.models import Rollout, RolloutVerdict
+from deployments.plans.domain import descriptions
 from deployments.rollouts.domain.step_observation import StepObservation
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from deployments.rollouts.services import notifications, transitions
 from deployments.rollouts.services.analysis import Analysis
+from deployments.states import RolloutPhase
 from portal.core import clock
+from portal.core.errors import AlreadyDone
 
+_PROMOTED: Final = (RolloutPhase.PROMOTING, RolloutPhase.WATCHING, RolloutPhase.COMPLETED)
 # Without news the row is written this often, so that its age shows that it is current.
 _AT_LEAST: Final = timedelta(seconds=5)
 
@@ -68,6 +72,21 @@ def _notify(snapshot: RolloutSnapshot, analysis: Analysis) -> None:
             notifications.alarm(rollout, message=guard.message)
     if observed.stale_metrics and not before.stale_metrics:
         notifications.alarm(rollout, message=observed.stale_metrics)
+
+
+def refuse_if_promoted(rollout: Rollout, *, shown: str) -> None:
+    """Raise AlreadyDone, with who promoted and when, if the step with the evidence `shown` was promoted since."""
+    decided_on = RolloutVerdict.objects.filter(rollout=rollout, evidence_hash=shown).first()
+    if decided_on is None:
+        return
+    is_over = rollout.phase in _PROMOTED and decided_on.phase not in _PROMOTED
+    if not is_over and rollout.step_index <= decided_on.step_index:
+        return
+    event = rollout.events.filter(at__gte=decided_on.at, message__contains="promoted").first()
+    seconds = (clock.now() - (event.at if event else decided_on.at)).total_seconds()
+    who = event.actor_name if event else ""
+    message = descriptions.describe_already("promoted", who, seconds=seconds)
+    raise AlreadyDone(message, code="rollout_moved")
 
 
 def describe_changes(rollout: Rollout, *, shown: str, now: tuple[GuardResult, ...]) -> str:

@@ -38,6 +38,11 @@ _RELATED: Final = (
     "requested_by",
 )
 MOVED: Final = "Someone else moved the rollout at the same time. Reload the page."
+_NOTHING_OBSERVED: Final[Mapping[str, Any]] = {
+    "observed": {},
+    "evidence": [],
+    "evidence_at": None,
+}
 _SECONDS: Final[Mapping[RolloutPhase, int]] = {
     RolloutPhase.PREPARING: decide.PREPARE_SECONDS,
     RolloutPhase.PROMOTING: decide.PROMOTE_SECONDS,
@@ -91,7 +96,7 @@ def move(
         raise Conflict(MOVED, code="rollout_moved")
     before = {"phase": old, "step": rollout.step_index}
     if index != rollout.step_index:
-        rollout.observed = {}
+        rollout.observed, rollout.evidence, rollout.evidence_at = {}, [], None
     rollout.phase, rollout.phase_reason, rollout.step_index = to, reason or message, index
     rollout.promoted_to = _promise(rollout, to, is_restart=before["step"] != index)
     announce(actor, rollout, action, before=before, message=message, reason=reason or comment)
@@ -106,8 +111,8 @@ def _columns(
     rollout, at = snapshot.rollout, clock.now()
     is_first = (rollout.phase, to) == (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
     is_restart = is_first or index != rollout.step_index
-    # Figures of the last step do not apply to this one.
-    cleared: dict[str, Any] = {"observed": {}} if is_restart else {}
+    # Figures and evidence of the last step do not apply to this one.
+    cleared: dict[str, Any] = dict(_NOTHING_OBSERVED) if is_restart else {}
     is_watch = to == RolloutPhase.WATCHING
     if is_watch:
         # The figures of the watch are its own; the old revision drains from now on.

@@ -204,6 +204,11 @@ def is_current(deployment: Deployment) -> bool:
     return deployment.observed_generation == deployment.desired_generation
 
 
+def is_routed(deployment: Deployment) -> bool:
+    """Whether requests reach a revision: not before one was ready, nor while the deployment is stopped."""
+    return deployment.first_ready_at is not None and not deployment.is_stopped
+
+
 def is_stopping(deployment: Deployment) -> bool:
     """Whether it was stopped and its objects have not been observed to be gone yet."""
     has_ended = deployment.state in (DeploymentState.STOPPED, DeploymentState.RETIRED)

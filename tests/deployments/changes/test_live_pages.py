@@ -27,6 +27,7 @@ pytestmark = [
 ]
 PASSWORD = "a long enough password"
 ONE = "/vision/deployments/detector"
+_POLLS = "**/deployments/detector?drawn=**"
 _POINTS = "#plot-requests svg .mark-line path"
 
 
@@ -78,7 +79,7 @@ def test_charts_stay_and_follow_over_two_minutes_of_polls(page: Page, world: Wor
     page.evaluate("window.scrollTo(0, 200)")
     page.evaluate("document.querySelector('#plot-requests svg').dataset.same = 'yes'")
 
-    assert polled(page, "overview", seconds=60) == 200
+    assert polled(page, "deployment-head", seconds=15) == 200
 
     # Nothing new was measured, so it is still the very same drawing.
     expect(page.locator("#plot-requests svg[data-same=yes]")).to_be_visible()
@@ -86,7 +87,7 @@ def test_charts_stay_and_follow_over_two_minutes_of_polls(page: Page, world: Wor
     world.clock.move(120)
     observe(world, minutes=range(1, 3), requests=6000)
 
-    assert polled(page, "overview", seconds=60) == 200
+    assert polled(page, "deployment-head", seconds=15) == 200
 
     expect(page.locator("#plot-requests svg[data-same=yes]")).to_have_count(0)
     assert page.locator("#chart-requests tbody tr").count() == 10
@@ -109,7 +110,7 @@ def test_a_drawing_is_on_the_page_at_every_moment(page: Page, world: World) -> N
     world.clock.move(60)
     observe(world, minutes=range(1, 2), requests=900)
 
-    polled(page, "overview", seconds=60)
+    polled(page, "deployment-head", seconds=15)
 
     expect(page.locator("#chart-requests tbody tr")).to_have_count(9)
     drawn(page)
@@ -121,7 +122,7 @@ def test_what_was_typed_and_focused_survives_the_poll(page: Page, world: World) 
     page.goto(f"{ONE}/rollout")
     page.get_by_label("Reason").fill("p95 looks odd")
 
-    polled(page, "rollout", seconds=3)
+    polled(page, "deployment-head", seconds=4)
 
     expect(page.get_by_label("Reason")).to_have_value("p95 looks odd")
     expect(page.get_by_label("Reason")).to_be_focused()
@@ -164,7 +165,7 @@ def test_a_session_that_ends_keeps_the_page_and_what_was_typed(page: Page, world
     end_session(page)
     urls: list[str] = []
 
-    assert polled(page, "rollout", seconds=3) == 401
+    assert polled(page, "deployment-head", seconds=4) == 401
 
     expect(page.get_by_text("You've been signed out")).to_have_count(1)
     expect(page.locator("input[type=password]")).to_have_count(0)
@@ -176,7 +177,7 @@ def test_a_session_that_ends_keeps_the_page_and_what_was_typed(page: Page, world
     expect(page.get_by_label("Reason")).to_have_value("p95 looks odd")
     sign_in_again(page, world)
     expect(page.get_by_text("You've been signed out")).to_have_count(0)
-    assert polled(page, "rollout", seconds=3) == 200
+    assert polled(page, "deployment-head", seconds=4) == 200
     expect(page.get_by_label("Reason")).to_have_value("p95 looks odd")
     page.locator("#pause").click()
     expect(page.get_by_text("Paused. The traffic weight stays as it is.")).to_be_visible()
@@ -198,3 +199,42 @@ def test_going_back_far_shows_whole_pages(page: Page) -> None:
         page.wait_for_url(f"**{address}*")
         expect(page.locator("#rail")).to_be_visible()
         expect(page.locator("h1")).to_have_count(1)
+
+
+@pytest.fixture
+def unanswered(chromium: Browser, live_server: LiveServer, world: World) -> Iterator[Page]:
+    """A page whose polls fail; the browser's console says so, which is expected."""
+    world.serving()
+    context = signed_in_context(chromium, live_server.url, world.lead)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.clock.install()
+    page.goto(ONE)
+    page.route(_POLLS, lambda route: route.abort())
+    yield page
+    context.close()
+
+
+def test_a_page_that_is_not_answered_asks_seldom_and_says_how_old_it_is(unanswered: Page) -> None:
+    page, asked = unanswered, list[str]()
+    age, toasts = page.locator("#reading-age"), page.locator("#toasts > *")
+    page.on("request", lambda request: asked.append(request.url))
+
+    # The wait doubles after each failure: polls at 15, 45 and 105 s.
+    for quiet_seconds in (0, 15, 45):
+        page.clock.run_for(quiet_seconds * 1000)
+        with page.expect_event("requestfailed"):
+            page.clock.run_for(15_000)
+        expect(toasts).to_have_count(1)
+        if not quiet_seconds:
+            expect(age).to_be_hidden()
+
+    assert len(asked) == 3
+    page.clock.run_for(2_000)
+    expect(age).to_have_text("This page is 1 min old. It updates as soon as the portal answers.")
+    page.unroute(_POLLS)
+
+    assert polled(page, "deployment-head", seconds=60) == 200
+
+    expect(age).to_be_hidden()
+    expect(toasts).to_have_count(0)

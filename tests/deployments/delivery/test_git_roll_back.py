@@ -57,16 +57,16 @@ def test_a_roll_back_is_committed_and_done_only_once_the_cluster_is(
     )
     world.approved(back)
 
-    assert f"{FOLDER}/detector/inferenceservice-detector-r3.yaml" in server.files()
-    assert route_weights(server) == {"detector-r2-predictor": 100}, "r3 is not ready yet"
+    assert f"{FOLDER}/detector/inferenceservice-detector-r1.yaml" in server.files()
+    assert route_weights(server) == {"detector-r2-predictor": 100}, "r1 is not ready yet"
     assert deployment.stable_revision.number == 2
 
-    follow(world, operator, deployment, "detector-r3")
+    follow(world, operator, deployment, "detector-r1")
 
     back.refresh_from_db()
     assert back.state == "done"
     assert deployment.stable_revision.version == world.version1
-    assert route_weights(server) == {"detector-r3-predictor": 100}
+    assert route_weights(server) == {"detector-r1-predictor": 100}
     assert f"{FOLDER}/detector/inferenceservice-detector-r2.yaml" not in server.files()
     assert f"Change-Request: {back.pk} " in server.git("log", "--format=%B", "main")
     assert writes(world) == []

@@ -37,10 +37,11 @@ def test_a_polled_part_comes_without_the_frame(world: World, signed_in: SignIn) 
     world.serving()
     client = signed_in(world.viewer)
 
-    for target in ("deployment-head", "figures", "overview"):
-        part = page(client.get(ONE, **HTMX, HTTP_HX_TARGET=target))
-        assert part.part(target).text
-        assert not part.is_whole_page
+    polled = page(client.get(ONE, **HTMX, HTTP_HX_TARGET="deployment-head"))
+
+    assert not polled.is_whole_page
+    for part in ("deployment-head", "figures", "overview-now", "overview-charts"):
+        assert polled.part(part).text
 
 
 @pytest.mark.parametrize(
@@ -72,12 +73,14 @@ def test_polled_figures_are_those_of_the_page_without_its_charts(
 ) -> None:
     world.serving()
     client = signed_in(world.viewer)
-    whole = page(client.get(ONE)).part("figures").text
+    shown = page(client.get(ONE))
     monkeypatch.delattr(telemetry_requests, "series")
+    next_poll = shown.part("deployment-head").attributes["hx-get"]
 
-    part = page(client.get(ONE, **HTMX, HTTP_HX_TARGET="figures"))
+    part = page(client.get(next_poll, **HTMX, HTTP_HX_TARGET="deployment-head"))
 
-    assert part.part("figures").text == whole
+    assert part.part("figures").text == shown.part("figures").text
+    assert next_poll == part.part("deployment-head").attributes["hx-get"]
 
 
 def test_two_revisions_are_compared_line_by_line(world: World, signed_in: SignIn) -> None:

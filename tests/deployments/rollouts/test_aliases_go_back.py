@@ -47,7 +47,7 @@ def request_return(world: World, deployment: Deployment, number: int = 1) -> Cha
     )
 
 
-def carry_out(world: World, deployment: Deployment, name: str = "detector-r3") -> None:
+def carry_out(world: World, deployment: Deployment, name: str = "detector-r1") -> None:
     world.work()
     world.reconcile_now(deployment)
     world.cluster.make_ready(name)
@@ -102,7 +102,7 @@ def test_and_forward_again(world: World) -> None:
     deployment.refresh_from_db()
 
     approve(world, request_return(world, deployment, 2))
-    carry_out(world, deployment, "detector-r4")
+    carry_out(world, deployment, "detector-r2")
 
     assert champion() == 2
 

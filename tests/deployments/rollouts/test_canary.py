@@ -256,7 +256,7 @@ def test_the_requester_may_not_promote_their_own_canary(world: World) -> None:
     assert refusal.value.code == "four_eyes"
 
 
-def test_rolling_back_serves_the_old_version_as_a_new_revision(world: World) -> None:
+def test_rolling_back_serves_the_old_revision_under_its_number(world: World) -> None:
     deployment, rollout = start(world)
     shown = view(world, rollout)
     actions.promote_fully(
@@ -271,14 +271,14 @@ def test_rolling_back_serves_the_old_version_as_a_new_revision(world: World) -> 
     )
     world.approved(change)
     world.reconcile_now(deployment)
-    world.cluster.make_ready("detector-r3")
+    world.cluster.make_ready("detector-r1")
     for _ in range(3):
         soak(world, deployment, 16)
 
-    assert deployment.stable_revision.number == 3
+    assert deployment.stable_revision.number == 1
     assert deployment.stable_revision.version == world.version1
-    assert world.cluster.names("InferenceService") == ["detector-r3"]
-    assert world.cluster.weights("vision", "detector") == {"detector-r3-predictor": 100}
+    assert world.cluster.names("InferenceService") == ["detector-r1"]
+    assert world.cluster.weights("vision", "detector") == {"detector-r1-predictor": 100}
     change.refresh_from_db()
     assert change.state == ChangeState.DONE
 

@@ -279,8 +279,8 @@ def test_any_revision_is_one_click_away(world: World, signed_in: SignIn) -> None
     )
     client = signed_in(world.member)
     page = client.get(f"{ONE}/revisions").content.decode()
-    assert 'form="roll-back-2"' in page
-    assert 'form="roll-back-1"' not in page
+    assert "/roll-back?revision=2" in page
+    assert "/roll-back?revision=1" not in page
 
     client.post(f"{ONE}/roll-back", {"revision": "2"})
 

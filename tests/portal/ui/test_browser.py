@@ -81,6 +81,27 @@ def test_slash_and_ctrl_k_lead_to_the_search_and_enter_jumps(page: Page) -> None
     page.wait_for_url("**/costs")
 
 
+def test_tab_passes_the_search_and_a_click_opens_it(page: Page) -> None:
+    page.goto("/account/tokens")
+    search, results = page.get_by_role("searchbox"), page.locator("#jump-results")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator(".crumbs").evaluate("one => { one.tabIndex = 0; one.focus(); }")
+
+    page.keyboard.press("Tab")
+
+    expect(search).to_be_focused()
+    expect(results).to_be_hidden()
+    page.keyboard.press("Tab")
+    expect(search).not_to_be_focused()
+    assert [url for url in asked if "/jump" in url] == []
+
+    search.click()
+    expect(results.locator("a").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(results).to_be_hidden()
+
+
 def test_one_key_in_the_top_bar_switches_the_theme_and_back(page: Page, ana: User) -> None:
     page.goto("/account/tokens")
     page.get_by_role("button", name="Dark theme").focus()

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from deployments.registry.domain.formats.format import Format
-from deployments.registry.domain.scanning.verdicts import ScanOutcome, ScanReport
+from deployments.registry.domain.scanning.verdicts import ScanReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ def is_release_needed(kind: Format, report: ScanReport) -> bool:
     """Return whether a release is needed. It fails closed: for a format that carries code, and for files that
     are not known to be clean.
     """
-    return kind.has_code or report.outcome is not ScanOutcome.CLEAN
+    return kind.has_code or report.is_blocking
 
 
 def describe_need(kind: Format, report: ScanReport) -> str:
     """Say why a release is needed, in a sentence. Empty if none is."""
-    if report.outcome is not ScanOutcome.CLEAN:
+    if report.is_blocking:
         return f"{report.describe()}."
     if kind.has_code:
         return (
@@ -77,7 +77,7 @@ def describe_need(kind: Format, report: ScanReport) -> str:
 
 def describe_findings(report: ScanReport) -> str:
     """Describe in a sentence what the scanners found in a file that nobody can release."""
-    if report.outcome is not ScanOutcome.CLEAN:
+    if report.is_blocking:
         return f"{report.describe()}."
     return "The scanners found no dangerous code."
 

@@ -29,8 +29,17 @@ class ScanOutcome(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-# Outcomes that block, the worse one first: what is not known to be clean is not served.
+# Outcomes that block, the worse one first: what could not be read is not served.
 BLOCKING: Final = (ScanOutcome.CODE, ScanOutcome.UNREADABLE)
+# Outcomes of scanners that read nothing of a file, so that they say nothing about it.
+_UNREAD: Final = (ScanOutcome.SKIPPED, ScanOutcome.UNAVAILABLE)
+_WORST_FIRST: Final = (*BLOCKING, ScanOutcome.CLEAN)
+
+
+def _worst_of(outcomes: Iterable[ScanOutcome]) -> ScanOutcome:
+    """Return the worst outcome. Only a scanner that read a file says that it is clean."""
+    present = set(outcomes)
+    return next((worst for worst in _WORST_FIRST if worst in present), ScanOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,7 @@ class FileScan:
 
     @property
     def outcome(self) -> ScanOutcome:
-        outcomes = {verdict.outcome for verdict in self.verdicts}
-        return next((bad for bad in BLOCKING if bad in outcomes), ScanOutcome.CLEAN)
+        return _worst_of(verdict.outcome for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,24 @@ class ScanReport:
 
     @property
     def outcome(self) -> ScanOutcome:
-        outcomes = {scan.outcome for scan in self.files}
-        return next((bad for bad in BLOCKING if bad in outcomes), ScanOutcome.CLEAN)
+        return _worst_of(scan.outcome for scan in self.files)
+
+    @property
+    def is_blocking(self) -> bool:
+        return self.outcome in BLOCKING
+
+    def describe_scanned(self) -> str:
+        """List the scanners that read a file, then those to which no file applied."""
+        ran = {
+            verdict.scanner: verdict.version
+            for scan in self.files
+            for verdict in scan.verdicts
+            if verdict.outcome not in _UNREAD
+        }
+        idle = {name: version for name, version in self.engines.items() if name not in ran}
+        skipped = ", ".join(sorted(name for name, version in idle.items() if version))
+        text = f"{self.outcome}: {describe_engines(ran)}" if ran else "not scanned"
+        return f"{text}; not for this format: {skipped}" if skipped else text
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -126,7 +150,8 @@ class ScanReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the column, with at most _MAX_FILES files, those with findings first."""
-        first = sorted(self.files, key=lambda scan: scan.outcome not in BLOCKING)[:_MAX_FILES]
+        order = [*_WORST_FIRST, ScanOutcome.SKIPPED]
+        first = sorted(self.files, key=lambda scan: order.index(scan.outcome))[:_MAX_FILES]
         return {
             "at": self.at.isoformat(),
             "engines": dict(self.engines),

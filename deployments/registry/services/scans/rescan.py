@@ -17,7 +17,7 @@ from django.urls import reverse
 from deployments.models import ModelVersion
 from deployments.registry.domain.formats import catalogue, pickles
 from deployments.registry.domain.scanning import releases, verdicts
-from deployments.registry.domain.scanning.verdicts import ScanOutcome, ScanReport
+from deployments.registry.domain.scanning.verdicts import ScanReport
 from deployments.registry.gateways import object_store, scanners
 from deployments.registry.gateways.object_store import ArtifactError, StoredObject
 from deployments.registry.gateways.stored_artifact import StoredArtifact
@@ -102,7 +102,7 @@ def _is_worse(version: ModelVersion, report: ScanReport) -> bool:
     if release is not None:
         return not release.has_decided_on(report)
     kind = catalogue.by_key(version.format)
-    return report.outcome is not ScanOutcome.CLEAN and releases.is_release_needed(kind, report)
+    return report.is_blocking and releases.is_release_needed(kind, report)
 
 
 def _quarantine(

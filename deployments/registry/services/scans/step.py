@@ -65,7 +65,7 @@ def columns_of(report: ScanReport) -> dict[str, Any]:
 def decide(version: ModelVersion, kind: Format, report: ScanReport, checklist: Checklist) -> str:
     """Return the reason for a quarantine, or empty. Marks the step of the checklist."""
     if not releases.is_release_needed(kind, report):
-        checklist.pass_step(_STEP, f"clean: {verdicts.describe_engines(report.engines)}")
+        checklist.pass_step(_STEP, report.describe_scanned())
         return ""
     need = releases.describe_need(kind, report)
     release = releases.from_json(version.release)

@@ -116,7 +116,7 @@ DEPLOYMENTS: Final = (
     Row(
         "POST approvals/<int:change_id>",
         DECIDERS,
-        ok=409,
+        ok=302,
         body={"decision": "reject", "comment": "no"},
     ),
 )
