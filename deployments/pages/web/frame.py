@@ -163,6 +163,8 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
     args = (deployment.team.slug, deployment.name)
+    new = reverse("new-deployment", args=(deployment.team.slug,))
+    clone = HeadAction("Clone", f"{new}?from={deployment.name}", tone="quiet")
     stop = HeadAction("Stop", reverse("stop-deployment", args=args))
     retire = HeadAction("Retire", reverse("request-retire", args=args), tone="danger")
     if is_busy:
@@ -170,18 +172,18 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
         # can be retired at any time.
         is_off = deployment.is_stopped or deployment.is_retiring
         if is_off or stopping.needs_approval(deployment):
-            return []
-        return [retire, stop] if deployment.first_ready_at is None else [stop]
+            return [clone]
+        return [clone, retire, stop] if deployment.first_ready_at is None else [clone, stop]
     if deployment.is_stopped:
         start = HeadAction("Start", reverse("request-start", args=args), tone="primary")
-        return [retire, start]
+        return [clone, retire, start]
     scale = HeadAction("Scale", reverse("request-scale", args=args))
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
     back = HeadAction("Roll back", reverse("request-roll-back", args=args))
     promote = _promotion(deployment)
     is_first = deployment.stable_revision.number == 1
     has_past = not is_first and bool(revision_roles.list_restorable(deployment))
-    return [retire, stop, scale, *([back] if has_past else []), *promote, canary]
+    return [clone, retire, stop, scale, *([back] if has_past else []), *promote, canary]
 
 
 def _promotion(deployment: Deployment) -> list[HeadAction]:
