@@ -78,6 +78,11 @@ def read_fields(key: str) -> dict[str, int]:
     return {field.decode(): int(number) for field, number in _client().hgetall(key).items()}
 
 
+def count_entries(key: str) -> int:
+    """Count the entries of a list, such as the messages of a queue."""
+    return int(_client().llen(key))
+
+
 class _Guarded(Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         return valkey.ask(partial(super().execute_command, *args, **options))

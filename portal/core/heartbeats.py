@@ -1,4 +1,4 @@
-"""When each queue last did what beat sends to it: the sign that beat, broker and a worker of it live."""
+"""Messages that wait in each queue, and its last heartbeat: the sign that beat, broker and a worker live."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def last(queue: str) -> datetime | None:
     """
     at = cache.get(_key(queue))
     return None if at is None else datetime.fromtimestamp(at, UTC)
+
+
+def count_messages(queue: str) -> int:
+    """Count the messages of a queue that wait for a worker."""
+    return cache.count_entries(queue)
 
 
 def _key(queue: str) -> str:

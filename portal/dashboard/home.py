@@ -24,11 +24,11 @@ from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core import clock
 from portal.core.cache import recent
-from portal.dashboard import home_needs, home_tiles
+from portal.dashboard import home_needs, home_tiles, platform
 from portal.dashboard.home_tiles import SpendTile
 from portal.ui import teams
 from portal.ui.access import people_only
-from portal.ui.htmx import SHARED_SECONDS, respond_with_part, target_of
+from portal.ui.htmx import SHARED_SECONDS, respond, respond_with_part, target_of
 
 _DEPLOYMENTS = 8
 _EVENTS = 8
@@ -48,7 +48,11 @@ class _OfTeam:
 @require_GET
 @people_only
 def home(request: HttpRequest, user: User) -> HttpResponse:
-    """Lead to the home of the team whose page the user opened last."""
+    """Show platform admins the platform, and lead everybody else to the home of the team whose page they opened last."""
+    if user.is_platform_admin:
+        context = platform.build_context(user, teams.visible(request), clock.now())
+        parts = {"platform": "dashboard/_platform.html"}
+        return respond(request, "dashboard/platform.html", context, parts=parts)
     team = teams.get_last_used(request)
     if team is None:
         return render(request, "dashboard/home_without_team.html")

@@ -48,6 +48,24 @@ class Need:
 
 
 def list_needs(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
+    """List what needs a member of the team."""
+    needs = list_decisions(user)
+    failing = home.failing(actor=user, team_slug=team.slug, now=now)
+    needs += [describe_failing(deployment) for deployment in failing]
+    failed_versions = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
+    needs += [_bad_version(version) for version in failed_versions]
+    opened = alerts.list_open(user, team_slug=team.slug, limit=_MAX_PER_KIND)
+    # The forecast below says the same of the budget.
+    needs += [
+        describe_alert(row) for row in opened if row.kind != budget.KIND.code or spend.over is None
+    ]
+    if spend.over is not None:
+        needs.append(_over_budget(team, spend.over, spend))
+    return needs
+
+
+def list_decisions(user: User) -> list[Need]:
+    """List the promotions, requests and reviews that wait for the user, whatever their team."""
     needs = [_promotable(rollout) for rollout in rollouts.list_promotable_for(user)[:_MAX_PER_KIND]]
     waiting = changes.list_by_ids(changes.waiting_for(user, most=_MAX_PER_KIND))
     needs += [_waiting(change) for change in waiting]
@@ -55,15 +73,6 @@ def list_needs(user: User, team: Team, spend: SpendTile, now: datetime) -> list[
     needs += [
         _emergency(review) for review in emergency_reviews.waiting_for(user, most=_MAX_PER_KIND)
     ]
-    failing = home.failing(actor=user, team_slug=team.slug, now=now)
-    needs += [_failing(deployment) for deployment in failing]
-    failed_versions = home.bad_versions(actor=user, team_slug=team.slug, since=now - _RECENT)
-    needs += [_bad_version(version) for version in failed_versions]
-    opened = alerts.list_open(user, team_slug=team.slug, limit=_MAX_PER_KIND)
-    # The forecast below says the same of the budget.
-    needs += [_alert(row) for row in opened if row.kind != budget.KIND.code or spend.over is None]
-    if spend.over is not None:
-        needs.append(_over_budget(team, spend.over, spend))
     return needs
 
 
@@ -128,11 +137,11 @@ def _emergency(review: EmergencyReview) -> Need:
     )
 
 
-def _failing(deployment: Deployment) -> Need:
+def describe_failing(deployment: Deployment) -> Need:
     return Need(
         state="failed",
         prompt="Failing",
-        title=deployment.name,
+        title=f"{deployment.team.slug}/{deployment.name}",
         detail=deployment.state_reason or "The cluster reported no reason.",
         url=reverse("timeline", args=(deployment.team.slug, deployment.name)),
         verb="View",
@@ -154,7 +163,7 @@ def _bad_version(version: ModelVersion) -> Need:
     )
 
 
-def _alert(alert: Alert) -> Need:
+def describe_alert(alert: Alert) -> Need:
     kind = alert_kinds.KINDS.get(alert.kind)
     return Need(
         state="failed",

@@ -112,7 +112,9 @@ def _build(request: HttpRequest) -> Frame:
     current = _current_section(request, last)
     return Frame(
         rail=[
-            _entry(section, named or last, user, is_current=section is current)
+            _entry(
+                section, named if section.has_filter else last, user, is_current=section is current
+            )
             for section in SECTIONS
             if is_lead or section.path not in _FOR_LEADS
         ],
@@ -130,6 +132,8 @@ def _build(request: HttpRequest) -> Frame:
 def _current_section(request: HttpRequest, team: Team | None) -> Section | None:
     """Return the section of the page. None for pages of none, such as one's account."""
     here = request.path
+    if here == "/":
+        return _HOME
     for section in reversed(SECTIONS):
         path = section.address(team).partition("?")[0] if section.is_of_team else section.path
         if here == path or (section is not _HOME and here.startswith(f"{path}/")):
@@ -160,5 +164,6 @@ def _url_name(request: HttpRequest) -> str:
 
 def _entry(section: Section, team: Team | None, user: object, *, is_current: bool) -> RailEntry:
     badge = slots.count_badge(section.path, user) if isinstance(user, User) else 0
-    address = section.address(team)
+    is_platform = section is _HOME and isinstance(user, User) and user.is_platform_admin
+    address = "/" if is_platform else section.address(team)
     return RailEntry(address, section.text, section.icon, is_current=is_current, badge=badge)

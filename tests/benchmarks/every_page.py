@@ -22,7 +22,7 @@ NOT_MEASURED = {
     "GET costs/callers.csv": _DOWNLOAD,
     "get costs.csv": _DOWNLOAD,
     "get costs/ledger.csv": _DOWNLOAD,
-    "GET import/mlflow/<slug:server>": _NOT_CONFIGURED,
+    "GET <slug:team>/import/mlflow/<slug:server>": _NOT_CONFIGURED,
     "get mlflow-servers/{server}/models": _NOT_CONFIGURED,
     "get mlflow-servers/{server}/versions": _NOT_CONFIGURED,
     "GET sign-in/with/<str:provider_id>": _NOT_CONFIGURED,
@@ -40,14 +40,18 @@ NOT_MEASURED = {
         "shows one row, to whoever has its link",
     ),
     "GET charts/vega-<str:version>.js": "a file of the installation",
-    "GET models/<slug:team>/<slug:name>/<int:number>/code": "a file of the object store",
-    "GET batch/<slug:team>/<slug:name>/parts/<int:number>": "a file of the object store",
+    "GET <slug:team>/models/<slug:name>/<int:number>/code": "a file of the object store",
+    "GET <slug:team>/batch/<slug:name>/parts/<int:number>": "a file of the object store",
     "get versions/{version_id}/parts": "signs addresses of an upload, and lists nothing",
 }
 # Filters and groups of the pages that have them.
 _MORE = (
     *("costs?group=deployment", "costs?group=revision", "costs?range=24h&group=deployment"),
-    *("costs?range=30d&group=model", "deployments?q=d-1", "models?q=map>0.4&sort=-metric:map"),
+    *(
+        "costs?range=30d&group=model",
+        "vision/deployments?q=d-1",
+        "vision/models?q=map>0.4&sort=-metric:map",
+    ),
     *("fleet?show=idle", "audit?q=approved", "alerts?page=3", "advice?page=3"),
 )
 _MORE_OF_API = (
@@ -121,7 +125,7 @@ def _names(full: FullWorld) -> Mapping[str, Mapping[str, Any]]:
         "GET fleet/clusters/<int:cluster_id>/node-groups/<str:name>": pool,
         "GET fleet/clusters/<int:cluster_id>/node-classes/of/<str:name>": pool,
         "GET fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>": pool,
-        "GET deployments/<slug:team>/<slug:name>/promote": {"name": "trial"},
+        "GET <slug:team>/deployments/<slug:name>/promote": {"name": "trial"},
         "get deployments/{deployment_id}/promotion": {"deployment_id": full.names["trial_id"]},
     }
 

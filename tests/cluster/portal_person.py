@@ -48,7 +48,7 @@ class Person:
 
     def try_post(self, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         """With the token against forged requests that a page has."""
-        page = self.browser.get("/models").text
+        page = self.browser.get("/account/tokens").text
         token = re.search(r'"X-CSRFToken": "(\w+)"', page)
         assert token, self._portal.logs()
         headers = {"X-CSRFToken": token[1]}

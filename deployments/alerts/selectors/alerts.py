@@ -49,6 +49,12 @@ def list_open(actor: Actor, *, team_slug: str, limit: int) -> list[Alert]:
     return list(rows.order_by("-opened_at", "-pk")[:limit])
 
 
+def list_open_of_all(actor: Actor, *, limit: int) -> list[Alert]:
+    """List the open alerts of all the actor's teams that are not silenced, the newest first."""
+    rows = list_visible_to(actor, state=AlertState.OPEN)
+    return list(rows.order_by("-opened_at", "-pk")[:limit])
+
+
 def count_open(user: User) -> int:
     """Count open alerts that are not silenced, for the bell of every page."""
     return list_visible_to(user, state=AlertState.OPEN).count()

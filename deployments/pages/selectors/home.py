@@ -31,8 +31,8 @@ def deployments_to_watch(*, actor: User, team_slug: str, limit: int) -> list[Dep
     return list(rows.order_by(urgency, "name", "pk")[:limit])
 
 
-def failing(*, actor: User, team_slug: str, now: datetime) -> list[Deployment]:
-    """List deployments that are degraded, or past the deadline of their start."""
+def failing(*, actor: User, team_slug: str | None, now: datetime) -> list[Deployment]:
+    """List deployments that are degraded, or past the deadline of their start; without a team, of all."""
     is_late = Q(observed_generation__lt=1, progress_deadline_at__lt=now)
     rows = deployments.list_visible_to(actor, team_slug=team_slug)
     return list(rows.filter(Q(state=DeploymentState.DEGRADED) | is_late)[:_MOST])

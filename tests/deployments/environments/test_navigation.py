@@ -42,6 +42,6 @@ def test_a_member_s_page_leads_to_nothing_that_would_refuse(
 
 
 def test_the_search_finds_it(world: World) -> None:
-    found = jump_targets.find(actor=world.member, text="environ")
+    found = jump_targets.find(actor=world.member, team=None, text="environ")
 
     assert [(target.text, target.url) for target in found] == [("Environments", _PATH)]

@@ -44,7 +44,7 @@ def test_from_the_form_to_the_version(member: Client, source: SourceOfModels) ->
     assert done.status_code == 286
     assert "1 of 1" in page(done).text
     assert ModelVersion.objects.get().metadata == {"metrics": {"accuracy": 0.5}}
-    assert f"s3://{source.name}/m.onnx" in page(member.get("/import")).text
+    assert f"s3://{source.name}/m.onnx" in page(member.get("/vision/import")).text
 
 
 def test_a_refused_address_is_explained_at_its_field(member: Client, settings: Any) -> None:

@@ -61,7 +61,7 @@ DOORS: dict[str, tuple[str, str, dict[str, object] | None, list[int]]] = {
         {},
         [401, 404, 403, 404, 404, 404],
     ),
-    "page list": ("get", "/vision/models", None, [302, 200, 200, 200, 200, 200]),
+    "page list": ("get", "/vision/models", None, [302, 404, 200, 200, 200, 200]),
     "page model": ("get", "/vision/models/detector", None, [302, 404, 200, 200, 200, 200]),
     "page version": ("get", "/vision/models/detector/1", None, [302, 404, 200, 200, 200, 200]),
     "page checks": ("get", "/vision/models/detector/1/checks", None, [302, 404] + [200] * 4),

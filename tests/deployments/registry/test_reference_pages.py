@@ -112,7 +112,7 @@ def test_a_viewer_reads_who_may(
     assert "You can't register versions" in text_of(viewer.get("/vision/register"))
     refused = viewer.post("/vision/register", TYPED)
 
-    assert refused.status_code == 422
+    assert refused.status_code == 403
     assert not Model.objects.filter(name="chat").exists()
 
 

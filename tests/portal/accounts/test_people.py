@@ -53,22 +53,22 @@ def test_sessions_tokens_and_delegations_end_and_do_not_come_back(
     client.force_login(ana)
     other.force_login(lead)
     header = {"Authorization": f"Bearer {plain}"}
-    assert client.get("/vision/models").status_code == 200
+    assert client.get("/approvals").status_code == 200
     assert Client().get("/api/v1/me", headers=header).status_code == 200
 
     people.deactivate(actor=admin, username="ana", reason="left")
 
-    assert client.get("/vision/models").status_code == 302
+    assert client.get("/approvals").status_code == 302
     assert Client().get("/api/v1/me", headers=header).status_code == 401
     assert Delegation.objects.get().ended_at is not None
-    assert other.get("/vision/models").status_code == 200
+    assert other.get("/approvals").status_code == 200
     row = AuditEvent.objects.get(action="person.deactivated")
     assert (row.actor_name, row.object_label, row.reason) == ("admin", "ana", "left")
     assert row.after == {"tokens": 1, "delegations": 1, "sessions": 1, "invitations": 0}
 
     people.reactivate(actor=admin, username="ana")
 
-    assert client.get("/vision/models").status_code == 302
+    assert client.get("/approvals").status_code == 302
     assert tokens.user_of(plain) is None
     assert not delegations.list_open(actor=lead, team=team).exists()
     assert people.get(actor=admin, username="ana").memberships.get().role == Role.MEMBER

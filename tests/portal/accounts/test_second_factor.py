@@ -97,15 +97,15 @@ def test_an_app_that_was_not_confirmed_counts_for_nothing(ana: User, client: Cli
 
 
 def test_signing_in_takes_both_and_leads_where_one_wanted_to_go(key: str) -> None:
-    browser = first_step("/vision/models")
+    browser = first_step("/approvals")
     assert not is_signed_in(browser)
-    assert browser.get("/vision/models").status_code == 302
+    assert browser.get("/approvals").status_code == 302
     wrong = browser.post("/sign-in/code", {"code": "000000"})
 
     answer = browser.post("/sign-in/code", {"code": f" {code(key)[:3]} {code(key)[3:]}"})
 
     assert wrong.status_code == 422
-    assert (answer.status_code, answer["Location"]) == (302, "/vision/models")
+    assert (answer.status_code, answer["Location"]) == (302, "/approvals")
     assert is_signed_in(browser)
     assert "with password and code" in page(browser.get("/account/security")).text
 
@@ -233,11 +233,11 @@ def test_leads_who_must_have_one_reach_nothing_else(ana: User, settings: Any) ->
     membership = make_membership(user=ana, role=Role.MEMBER)
     browser = Client()
     browser.post("/sign-in", {"username": "ana", "password": PASSWORD})
-    assert browser.get("/vision/models").status_code == 200
+    assert browser.get("/approvals").status_code == 200
 
     type(membership).objects.update(role=Role.LEAD)
 
-    assert browser.get("/vision/models")["Location"] == "/account/second-factor"
+    assert browser.get("/approvals")["Location"] == "/account/second-factor"
     assert browser.get("/account/tokens")["Location"] == "/account/second-factor"
     assert browser.post("/account/tokens", {"name": "x", "days": "7"}).status_code == 303
     refused = browser.get("/api/v1/me")
@@ -246,7 +246,7 @@ def test_leads_who_must_have_one_reach_nothing_else(ana: User, settings: Any) ->
     browser.post("/account/second-factor/start")
     key = second_factor.pending_key(ana)
     browser.post("/account/second-factor", {"code": code(key)})
-    assert browser.get("/vision/models").status_code == 200
+    assert browser.get("/approvals").status_code == 200
     assert browser.get("/api/v1/me").status_code == 200
 
 
@@ -258,6 +258,6 @@ def test_of_who_signs_in_with_a_provider_none_is_required(ana: User, settings: A
     browser = Client()
     browser.force_login(ana)
 
-    assert browser.get("/vision/models").status_code == 200
+    assert browser.get("/approvals").status_code == 200
     with pytest.raises(Conflict):
         second_factor.start(actor=ana)

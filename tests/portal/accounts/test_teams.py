@@ -42,7 +42,7 @@ def test_a_slug_that_is_no_namespace_is_refused(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", ["default", "kube-system", "slipway-gateway", "kserve"])
 def test_a_namespace_that_serves_everyone_is_no_team(slug: str) -> None:
-    with pytest.raises(Invalid, match="reserved for Kubernetes or the platform"):
+    with pytest.raises(Invalid, match="reserved for Kubernetes, the platform or a page"):
         new_team(slug=slug)
 
     assert Team.objects.count() == 0

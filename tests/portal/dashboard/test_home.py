@@ -155,7 +155,7 @@ def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> N
     shown = page(signed_in(membership.user).get("/fresh"))
 
     assert "Fresh has no models yet" in shown.text
-    assert "/vision/upload" in shown.links.values()
+    assert "/fresh/upload" in shown.links.values()
 
 
 def test_a_person_without_a_team_reads_what_to_do(db: None, signed_in: SignIn) -> None:

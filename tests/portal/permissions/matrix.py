@@ -3,7 +3,7 @@
 A row is one method at one address, as the URL resolver has it (pages) or the OpenAPI document
 (REST):
 
-    Row("POST pipelines/<slug:team>/<slug:name>/stop", MEMBERS, ok=302, body={"comment": "x"})
+    Row("POST <slug:team>/pipelines/<slug:name>/stop", MEMBERS, ok=302, body={"comment": "x"})
     Row("POST pipelines/{pipeline_id}/stop", MEMBERS, ok=200, body={"reason": "x"})
 
 `allowed` get `ok`. All others are refused: who is not signed in is sent to the sign-in page, or
@@ -39,8 +39,8 @@ ADMINS = "admin"
 DECIDERS = "delegate lead admin"
 METHODS = ("get", "post", "put", "patch", "delete")
 _WRITES = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "MERGE")
-# The team of the switcher is kept in the session; nothing else may be written by a refusal.
-_UNRELATED = ('"accounts_browsersession"',)
+# The team whose page was opened last is remembered; nothing else may be written by a refusal.
+_UNRELATED = ('"accounts_browsersession"', 'SET "last_team_id"')
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Answer:
 
 
 def pages(client: Client) -> set[str]:
-    """Every method of every page: "GET deployments/<slug:team>/<slug:name>"."""
+    """Every method of every page: "GET <slug:team>/deployments/<slug:name>"."""
     return {
         f"{method} {route}"
         for route in addresses.patterns()

@@ -41,7 +41,7 @@ _MAKES_DECIDERS_OR_CREDENTIALS: Final = """
     POST admin/teams/<str:slug>/service-accounts
     POST admin/teams/<str:slug>/service-accounts/<str:account>/rotate
     POST admin/token-issuers
-    POST deployments/<slug:team>/<slug:name>/callers
+    POST <slug:team>/deployments/<slug:name>/callers
     delete approval-rules/{rule_id}
     delete signing-rules/{signing_rule_id}
     delete teams/{slug}/members/{username}
@@ -65,7 +65,7 @@ _MAKES_DECIDERS_OR_CREDENTIALS: Final = """
 """
 # Decisions that cannot be taken back.
 _DECIDES: Final = """
-    POST models/<slug:team>/<slug:name>/<int:number>/release
+    POST <slug:team>/models/<slug:name>/<int:number>/release
     post batch-jobs/{job_id}/approve
     post changes/{change_id}/approve
     post changes/{change_id}/approve-in-emergency
@@ -81,9 +81,9 @@ _DECIDES: Final = """
 # Some of their choices ask: tests/deployments/pages/test_step_up.py.
 _ASKS_FOR_SOME_CHOICES: Final = """
     POST approvals/<int:change_id>
-    POST batch/<slug:team>/<slug:name>
+    POST <slug:team>/batch/<slug:name>
     POST decisions/<int:link_id>
-    POST deployments/<slug:team>/<slug:name>/rollout
+    POST <slug:team>/deployments/<slug:name>/rollout
     POST fleet/actions/<int:action_id>
 """
 # Requests, uploads, and what takes a credential or a right away: that must never wait.
@@ -118,21 +118,21 @@ _NOT_ASKED: Final = """
     POST advice/<int:item_id>/snooze
     POST alerts/<int:alert_id>/silence
     POST alerts/<int:alert_id>/unsilence
-    POST batch/new
+    POST <slug:team>/batch/new
     POST channels/<int:channel_id>
     POST channels/<int:channel_id>/remove
     POST channels/<int:channel_id>/test
-    POST deployments/<slug:team>/<slug:name>/canary
-    POST deployments/<slug:team>/<slug:name>/drift
-    POST deployments/<slug:team>/<slug:name>/quality
-    POST deployments/<slug:team>/<slug:name>/retire
-    POST deployments/<slug:team>/<slug:name>/roll-back
-    POST deployments/<slug:team>/<slug:name>/scale
-    POST deployments/<slug:team>/<slug:name>/start
-    POST deployments/<slug:team>/<slug:name>/stop
-    POST deployments/<slug:team>/<slug:name>/targets
-    POST deployments/<slug:team>/<slug:name>/try
-    POST deployments/new
+    POST <slug:team>/deployments/<slug:name>/canary
+    POST <slug:team>/deployments/<slug:name>/drift
+    POST <slug:team>/deployments/<slug:name>/quality
+    POST <slug:team>/deployments/<slug:name>/retire
+    POST <slug:team>/deployments/<slug:name>/roll-back
+    POST <slug:team>/deployments/<slug:name>/scale
+    POST <slug:team>/deployments/<slug:name>/start
+    POST <slug:team>/deployments/<slug:name>/stop
+    POST <slug:team>/deployments/<slug:name>/targets
+    POST <slug:team>/deployments/<slug:name>/try
+    POST <slug:team>/deployments/new
     POST fleet/clusters/<int:cluster_id>/node-classes/new
     POST fleet/clusters/<int:cluster_id>/node-classes/of/<str:name>
     POST fleet/clusters/<int:cluster_id>/node-groups/<str:name>
@@ -144,29 +144,29 @@ _NOT_ASKED: Final = """
     POST fleet/nodes/<int:node_id>/gpu-sharing
     POST fleet/nodes/<int:node_id>/mig
     POST fleet/nodes/<int:node_id>/uncordon
-    POST import
-    POST imports/<int:import_id>/cancel
-    POST imports/<int:import_id>/resume
-    POST models/<slug:team>/<slug:name>/<int:number>/alias
-    POST models/<slug:team>/<slug:name>/<int:number>/archive
-    POST models/<slug:team>/<slug:name>/<int:number>/attestations
-    POST models/<slug:team>/<slug:name>/<int:number>/attestations/<int:attestation_id>/remove
-    POST models/<slug:team>/<slug:name>/<int:number>/declare
-    POST models/<slug:team>/<slug:name>/<int:number>/discard
-    POST models/<slug:team>/<slug:name>/<int:number>/metadata
-    POST models/<slug:team>/<slug:name>/<int:number>/restore
-    POST models/<slug:team>/<slug:name>/<int:number>/stop
-    POST models/<slug:team>/<slug:name>/edit
-    POST models/<slug:team>/<slug:name>/golden-requests
-    POST models/<slug:team>/<slug:name>/golden-requests/<int:golden_id>/delete
-    POST models/<slug:team>/<slug:name>/golden-requests/new
-    POST pipelines/<slug:team>/<slug:name>/change
-    POST pipelines/<slug:team>/<slug:name>/retire
-    POST pipelines/<slug:team>/<slug:name>/start
-    POST pipelines/<slug:team>/<slug:name>/stop
-    POST pipelines/<slug:team>/<slug:name>/try
-    POST pipelines/new
-    POST register
+    POST <slug:team>/import
+    POST <slug:team>/imports/<int:import_id>/cancel
+    POST <slug:team>/imports/<int:import_id>/resume
+    POST <slug:team>/models/<slug:name>/<int:number>/alias
+    POST <slug:team>/models/<slug:name>/<int:number>/archive
+    POST <slug:team>/models/<slug:name>/<int:number>/attestations
+    POST <slug:team>/models/<slug:name>/<int:number>/attestations/<int:attestation_id>/remove
+    POST <slug:team>/models/<slug:name>/<int:number>/declare
+    POST <slug:team>/models/<slug:name>/<int:number>/discard
+    POST <slug:team>/models/<slug:name>/<int:number>/metadata
+    POST <slug:team>/models/<slug:name>/<int:number>/restore
+    POST <slug:team>/models/<slug:name>/<int:number>/stop
+    POST <slug:team>/models/<slug:name>/edit
+    POST <slug:team>/models/<slug:name>/golden-requests
+    POST <slug:team>/models/<slug:name>/golden-requests/<int:golden_id>/delete
+    POST <slug:team>/models/<slug:name>/golden-requests/new
+    POST <slug:team>/pipelines/<slug:name>/change
+    POST <slug:team>/pipelines/<slug:name>/retire
+    POST <slug:team>/pipelines/<slug:name>/start
+    POST <slug:team>/pipelines/<slug:name>/stop
+    POST <slug:team>/pipelines/<slug:name>/try
+    POST <slug:team>/pipelines/new
+    POST <slug:team>/register
     delete clusters/{cluster_id}
     delete deployments/{deployment_id}/targets/{metric}
     delete golden-requests/{golden_id}

@@ -32,17 +32,17 @@ def ana(client: Client, server: Server, sign_in: SignIn, settings: Any) -> User:
 
 
 def confirm(client: Client, server: Server, subject: str) -> Any:
-    start = client.get("/sign-in/with/lab", {"confirm": "1", "next": "/vision/models"})
+    start = client.get("/sign-in/with/lab", {"confirm": "1", "next": "/approvals"})
     return client.get(server.consent(start["Location"], subject))
 
 
 def test_the_provider_signs_the_person_in_again(client: Client, ana: User) -> None:
-    form = page(client.get("/confirm", {"next": "/vision/models"}))
+    form = page(client.get("/confirm", {"next": "/approvals"}))
 
     address = form.link("Confirm with Lab")
     query = parse_qs(urlsplit(client.get(address)["Location"]).query)
 
-    assert address == "/sign-in/with/lab?confirm=1&next=%2Fmodels"
+    assert address == "/sign-in/with/lab?confirm=1&next=%2Fapprovals"
     assert (query["prompt"], query["max_age"]) == (["login"], ["0"])
 
 
@@ -56,7 +56,7 @@ def test_the_session_goes_on_with_the_time_that_the_provider_said(
     answer = confirm(client, server, "00u1")
 
     at = step_up.time_of(client.session)
-    assert (answer.status_code, answer["Location"]) == (302, "/vision/models")
+    assert (answer.status_code, answer["Location"]) == (302, "/approvals")
     assert at is not None
     assert clock.now() - at < timedelta(minutes=5)
     assert client.session["_auth_user_id"] == str(ana.pk)

@@ -32,9 +32,9 @@ def test_a_person_joins_the_team_of_the_claim_and_leaves_it_with_the_claim(
         groups=["vision-leads", "slipway-audio", "slipway-nothing"],
     )
 
-    answer = sign_in("00u1", next_path="/vision/models")
+    answer = sign_in("00u1", next_path="/approvals")
 
-    assert (answer.status_code, answer["Location"]) == (302, "/vision/models")
+    assert (answer.status_code, answer["Location"]) == (302, "/approvals")
     assert who(client) == "ana"
     assert roles_of("ana") == {"vision": "lead", "audio": "member"}
     ana = User.objects.get()

@@ -22,6 +22,14 @@ from tests.portal.permissions.pages.requests import (
 TEAM_PAGES: Final = tuple(
     Row(f"GET {route}", TEAM)
     for route in (
+        "<slug:team>",
+        *(
+            f"<slug:team>/{section}"
+            for section in (
+                *("models", "deployments", "pipelines", "batch"),
+                *("upload", "import", "register"),
+            )
+        ),
         DEPLOYMENT,
         *(
             f"{DEPLOYMENT}/{tab}"
@@ -72,11 +80,10 @@ DEPLOYMENTS: Final = (
     Row("POST advice/<int:item_id>/snooze", MEMBERS, ok=302, body={"days": "7"}),
     Row("POST advice/<int:item_id>/dismiss", MEMBERS, ok=302, body=WHY),
     Row("POST advice/<int:item_id>/reopen", MEMBERS, ok=409),
-    # For the actor's own team, which an outsider has too.
-    Row("GET deployments/new", f"stranger {MEMBERS}"),
-    Row("POST deployments/new", f"stranger {MEMBERS}", ok=422, body={"go": "submit"}),
-    Row("GET batch/new", f"stranger {MEMBERS}"),
-    Row("POST batch/new", f"stranger {MEMBERS}", ok=422, body={"name": "x"}),
+    Row("GET <slug:team>/deployments/new", MEMBERS),
+    Row("POST <slug:team>/deployments/new", MEMBERS, ok=422, body={"go": "submit"}),
+    Row("GET <slug:team>/batch/new", MEMBERS),
+    Row("POST <slug:team>/batch/new", MEMBERS, ok=422, body={"name": "x"}),
     Row(f"GET {BATCH}/parts/<int:number>", TEAM, ok=404, named={"number": 1}),
     Row(f"POST {BATCH}", MEMBERS, ok=302, body={"decision": "cancel"}),
     # It serves in production, the last environment.
@@ -114,6 +121,7 @@ DEPLOYMENTS: Final = (
     ),
 )
 MODELS: Final = (
+    Row("GET <slug:team>/import/mlflow/<slug:server>", TEAM, ok=404, named={"server": "lab"}),
     Row(f"GET {MODEL}/compare", TEAM, query="?v=1&v=2"),
     Row(f"POST {MODEL}/edit", MEMBERS, ok=302, body={"task": "boxes", "description": "x"}),
     Row(f"POST {MODEL}/golden-requests", MEMBERS, ok=302, body=ANSWER),
@@ -132,33 +140,29 @@ MODELS: Final = (
     Row(f"POST {VERSION}/stop", MEMBERS, ok=409),
     Row(f"POST {VERSION}/metadata", MEMBERS, ok=302, body={"notes": "x"}),
     Row(f"POST {VERSION}/release", ADMINS, ok=409, body={"reason": "tried", "days": "7"}),
-    Row("GET imports/<int:import_id>", TEAM),
-    Row("POST imports/<int:import_id>/cancel", MEMBERS, ok=302),
-    Row("POST imports/<int:import_id>/resume", MEMBERS, ok=409),
-    # Only teams of one's own can be chosen.
+    Row("GET <slug:team>/imports/<int:import_id>", TEAM),
+    Row("POST <slug:team>/imports/<int:import_id>/cancel", MEMBERS, ok=302),
+    Row("POST <slug:team>/imports/<int:import_id>/resume", MEMBERS, ok=409),
     Row(
-        "POST import",
+        "POST <slug:team>/import",
         MEMBERS,
         ok=302,
         body={
-            "team": "vision",
             "model": "other",
             "address": "https://models.example/m.onnx",
             "max_batch_size": "32",
         },
-        others={"stranger": 422, "viewer": 422},
     ),
     Row(
-        "POST register",
+        "POST <slug:team>/register",
         MEMBERS,
         ok=302,
-        body={"team": "vision", "model": "other", "source_uri": "hf://org/model"},
-        others={"stranger": 422, "viewer": 422},
+        body={"model": "other", "source_uri": "hf://org/model"},
     ),
 )
 PIPELINES: Final = (
-    Row("GET pipelines/new", f"stranger {MEMBERS}"),
-    Row("POST pipelines/new", f"stranger {MEMBERS}", ok=200, body={"name": "x"}),
+    Row("GET <slug:team>/pipelines/new", MEMBERS),
+    Row("POST <slug:team>/pipelines/new", MEMBERS, ok=200, body={"name": "x"}),
     # It was never applied, so there are no steps to change.
     Row(f"GET {PIPELINE}/change", MEMBERS, ok=302),
     Row(f"POST {PIPELINE}/change", MEMBERS, ok=302, body={"submit": "1"}),

@@ -37,7 +37,6 @@ OPEN: Final = (
 OF_EVERYONE: Final = tuple(
     Row(f"GET {route}", EVERYONE)
     for route in (
-        "",
         "account/notifications",
         "account/second-factor",
         "account/second-factor/passkeys",
@@ -48,14 +47,12 @@ OF_EVERYONE: Final = tuple(
         "advice",
         "alerts",
         "approvals",
-        "batch",
         "costs",
         "costs.csv",
         "costs/callers",
         "costs/callers.csv",
         "costs/ledger",
         "costs/ledger.csv",
-        "deployments",
         "docs",
         "fleet",
         "fleet/actions",
@@ -66,17 +63,14 @@ OF_EVERYONE: Final = tuple(
         "fleet/clusters/<int:cluster_id>/node-classes",
         "fleet/clusters/<int:cluster_id>/node-groups",
         "fleet/pools",
-        "import",
         "jump",
-        "models",
-        "models/quarantined-in-use",
-        "pipelines",
-        "register",
-        "upload",
+        "quarantined-in-use",
         "what-if",
     )
 )
 OF_ONESELF: Final = (
+    # To the home of their team; platform admins have one of all teams.
+    Row("GET ", EVERYONE, ok=302, others={"admin": 200}),
     Row("GET docs/<str:name>", EVERYONE, named={"name": "tokens"}),
     Row(
         "GET docs/adr/<str:record>",
@@ -108,7 +102,6 @@ OF_ONESELF: Final = (
     for_anyone("GET decide/<str:token>", 404),
     Row("GET decisions/<int:link_id>", EVERYONE, ok=404),
     # None is configured here.
-    Row("GET import/mlflow/<slug:server>", EVERYONE, ok=404, named={"server": "lab"}),
     Row("POST decisions/<int:link_id>", EVERYONE, ok=404, body={"choice": "approve"}),
     # A lead reads the trail of the own team, so the stranger, who leads another, gets that.
     Row("GET audit", f"stranger {LEADS}"),

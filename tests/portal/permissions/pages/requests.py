@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from tests.portal.permissions.matrix import ADMINS, EVERYONE, Row
 
-DEPLOYMENT: Final = "deployments/<slug:team>/<slug:name>"
-MODEL: Final = "models/<slug:team>/<slug:name>"
+DEPLOYMENT: Final = "<slug:team>/deployments/<slug:name>"
+MODEL: Final = "<slug:team>/models/<slug:name>"
 VERSION: Final = f"{MODEL}/<int:number>"
 OFFICE_HOURS: Final = "fleet/clusters/<int:cluster_id>/office-hours/<slug:kind>/<str:name>"
-BATCH: Final = "batch/<slug:team>/<slug:name>"
-PIPELINE: Final = "pipelines/<slug:team>/<slug:name>"
+BATCH: Final = "<slug:team>/batch/<slug:name>"
+PIPELINE: Final = "<slug:team>/pipelines/<slug:name>"
 TEAM_PAGE: Final = "admin/teams/<str:slug>"
 LOAD_TESTS: Final = "admin/teams/<slug:slug>/load-tests"
 TEMPLATES: Final = "admin/teams/<slug:slug>/rollout-templates"
