@@ -67,7 +67,7 @@ def _show_first(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     draft = build(user, team, first.fields)
     if draft.version is None and not first.source:
         only = version_choice.find_only(user=user, team=team)
-        draft = build(user, team, {"version": str(only.pk)} if only else {})
+        draft = build(user, team, {"version": str(only.pk)}) if only else draft
     draft.form.errors.clear()
     return _show(request, draft, first=first)
 
