@@ -37,7 +37,7 @@ def read(request: HttpRequest, user: User, team: Team) -> Prefill:
 
 def _read_body(body: Mapping[str, Any], source: str) -> Prefill:
     try:
-        return Prefill(request_body.fields_of(body), source)
+        return Prefill(request_body.clear_defaults(request_body.fields_of(body)), source)
     except request_body.Unreadable:
         # Settings that only the API can state.
         kept = ("version", "cluster", "environment", "name")
