@@ -183,9 +183,28 @@
   document.addEventListener("htmx:load", refreshTimes);
 
   // Forms that are rendered again at each change: the answer to an earlier change would undo this one.
-  document.addEventListener("change", (event) => {
-    const form = event.target.closest('form[hx-trigger^="change"]');
+  const abort = (event) => {
+    const form = event.target.closest?.('form[hx-trigger^="change"]');
     if (form) globalThis.htmx?.trigger(form, "htmx:abort");
+  };
+  document.addEventListener("change", abort);
+  document.addEventListener("input", abort);
+
+  // Their parts: one that the server renders as before stays as it is, and what the reader opened stays open.
+  const rendered = new Map(all("[data-steady]").map((part) => [part.id, part.outerHTML]));
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { target, fragment } = event.detail;
+    const fresh = fragment.firstElementChild;
+    if (!target.matches("[data-steady]") || !fresh) return;
+    if (rendered.get(target.id) === fresh.outerHTML) {
+      event.detail.shouldSwap = false;
+      return;
+    }
+    rendered.set(target.id, fresh.outerHTML);
+    [fresh, ...all("details[id]", fresh)].forEach((one) => {
+      const before = one.matches("details") && document.getElementById(one.id);
+      if (before) one.open = before.open || (one.open && one.querySelector("[aria-invalid]") !== null);
+    });
   });
 
   // A row of tabs that is wider than a phone starts at the tab that is open.

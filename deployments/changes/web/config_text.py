@@ -19,7 +19,6 @@ from deployments.registry.domain.triton_config import ConfigProblem
 from deployments.spec.domain.engines import ONNX_ENGINES
 from deployments.spec.domain.model_settings import ModelSettings
 from portal.core.definitions import Rejected
-from portal.ui import definition_fields
 
 TEXT: Final = "config_pbtxt"
 SHOWN: Final = "config_shown"
@@ -95,20 +94,7 @@ def fields_of(settings: ModelSettings) -> dict[str, str]:
         if setting.path.partition(".")[0] in tops
     }
     values = settings.model_dump(mode="json")
-    return texts | {
-        name: _text(name, text, texts) for name, text in request_body.texts_of(values).items()
-    }
-
-
-def _text(name: str, text: str, defaults: Mapping[str, str]) -> str:
-    """Format a value. 0 in a field that is empty by default is empty."""
-    definition = request_body.SETTINGS[name].definition
-    is_default = text == definition_fields.to_text(definition, _plain(definition.default))
-    return defaults[name] if is_default else text
-
-
-def _plain(default: Any) -> Any:
-    return list(default) if isinstance(default, tuple) else default
+    return texts | request_body.clear_defaults(request_body.texts_of(values))
 
 
 def _read(typed: str, model: str, signature: Signature, data: Mapping[str, str]) -> ConfigText:

@@ -23,11 +23,11 @@ class SettingsForm(forms.Form):
 
     # Load for the GPU sizing; not part of the request.
     requests_per_second = forms.CharField(
-        label="Expected requests",
+        label="Expected traffic",
         required=False,
         max_length=300,
-        help_text="Leave empty if not known.",
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "/s"}),
+        help_text="Chooses the GPU and the replicas. Leave empty if not known.",
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "data-unit": "requests/s"}),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
-"""The form of a new deployment: four steps on one address, nothing kept between requests.
+"""The form of a new deployment: one page with five open fields, nothing kept between requests.
 
-Every field travels with every request, those of other steps hidden, so that going back and
-forth, reloading and switching JavaScript off lose nothing that was typed.
+Every other setting is in a section that is folded and says its values. All of them travel with every request, so
+that reloading and switching JavaScript off lose nothing that was typed.
 """
 
 from __future__ import annotations
@@ -19,52 +19,50 @@ from deployments.spec.domain.serving_spec import ServingSpec
 from deployments.states import Environment
 from portal.ui.service_form import ServiceForm
 
+# As many as the sizing reads.
+_MOST_DIGITS = 9
 ENGINES = tuple(request_body.DEFINITIONS["engine"].choices.items())
 
 
 @dataclass(frozen=True, slots=True)
-class FormStep:
+class FormSection:
+    """A folded section with its fields."""
+
     name: str
     title: str
     fields: tuple[str, ...]
 
 
-STEPS = (
-    FormStep("model", "Model", ("version",)),
-    FormStep(
-        "serving",
-        "Serving",
-        (
-            "cluster",
-            "name",
-            "environment",
-            "engine",
-            *request_body.names_in("callers"),
-            "share",
-            "requests_per_second",
-            *request_body.names_in("llm"),
-        ),
-    ),
-    FormStep(
+# What a person decides. Everything else has a suggestion or a default.
+OPEN_FIELDS = ("version", "name", "environment", "requests_per_second", "network_access")
+SECTIONS = (
+    FormSection("gpu", "GPU and cluster", ("cluster", "share")),
+    FormSection(
         "scaling",
         "Scaling",
+        ("min_replicas", "max_replicas", *request_body.names_in("scaling")),
+    ),
+    FormSection("engine", "Engine", ("engine", *request_body.names_in("llm"))),
+    FormSection(
+        "batching",
+        "Batching and Triton",
+        (*request_body.names_in("batching"), *request_body.names_in("triton")),
+    ),
+    FormSection("placement", "Placement", request_body.names_in("placement")),
+    FormSection("models", "Multi-model serving", request_body.ADDITIONAL_MODELS),
+    FormSection(
+        "resources",
+        "Resources and network",
         (
-            "min_replicas",
-            "max_replicas",
-            *request_body.names_in("scaling"),
-            *request_body.names_in("batching"),
-            *request_body.names_in("triton"),
-            *request_body.names_in("placement"),
             "cpu",
             "memory",
+            *(name for name in request_body.names_in("callers") if name not in OPEN_FIELDS),
             *request_body.names_in("advanced"),
-            *request_body.ADDITIONAL_MODELS,
             "env",
         ),
     ),
-    FormStep("review", "Review", ("comment",)),
 )
-STEP_NAMES = tuple(step.name for step in STEPS)
+FIELDS = (*OPEN_FIELDS, *(name for section in SECTIONS for name in section.fields), "comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +153,12 @@ class DeployForm(SettingsForm, ServiceForm):
             )
         return name
 
+    def clean_requests_per_second(self) -> str:
+        text: str = self.cleaned_data["requests_per_second"].strip()
+        if text and (not text.isdecimal() or len(text) > _MOST_DIGITS):
+            raise forms.ValidationError("Enter a whole number, for example 50.")
+        return text
+
     def clean_env(self) -> dict[str, str]:
         lines = [line.strip() for line in self.cleaned_data["env"].splitlines() if line.strip()]
         wrong = [line for line in lines if "=" not in line]
@@ -162,27 +166,6 @@ class DeployForm(SettingsForm, ServiceForm):
             raise forms.ValidationError(f"“{wrong[0]}” has no '='. Write NAME=value.")
         return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
-    def first_wrong_step(self) -> str:
-        """Return the step of the first field with an error. The last step if there is none."""
-        for step in STEPS:
-            if any(name in self.errors for name in step.fields):
-                return step.name
-        return STEP_NAMES[-1]
-
     def spec(self) -> serving_spec.ServingSpec:
         """Build the spec. Call it only when the fields are clean. Raises Rejected."""
         return ServingSpec.from_json(request_body.spec_of(self.data))
-
-
-def is_back(*, at: str, target: str) -> bool:
-    is_known = at in STEP_NAMES and target in STEP_NAMES
-    return is_known and STEP_NAMES.index(target) < STEP_NAMES.index(at)
-
-
-def step_to_show(form: DeployForm, *, at: str, target: str) -> str:
-    """Return the step to show. Going back is always allowed; going on stops at the first step with an error."""
-    if at not in STEP_NAMES or target not in STEP_NAMES:
-        return STEP_NAMES[0]
-    if is_back(at=at, target=target):
-        return target
-    return min(target, form.first_wrong_step(), key=STEP_NAMES.index)

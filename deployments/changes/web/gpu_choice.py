@@ -116,15 +116,6 @@ def default_share(advice: Advice | None, shares: Sequence[GpuShare]) -> str:
     return _value(allowed[0]) if allowed else ""
 
 
-def is_still_possible(value: str, advice: Advice | None, shares: Sequence[GpuShare]) -> bool:
-    """Whether the chosen share still exists and is large enough."""
-    if value not in {value_of(share) for share in shares}:
-        return False
-    if advice is None:
-        return True
-    return all(choice.can_choose for choice in advice.rejected if _value(choice) == value)
-
-
 def rows_of(
     advice: Advice | None, shares: Sequence[GpuShare], *, chosen: str
 ) -> tuple[list[ShareRow], list[ShareRow]]:
@@ -211,7 +202,8 @@ def _row(choice: Choice, known: Mapping[str, GpuShare], chosen: str) -> ShareRow
         instance_type=offer.instance_type,
         value=value if share else "",
         is_chosen=value == chosen,
-        is_off=not choice.can_choose,
+        # What was chosen before it went off is still sent, so that it is refused with its reason.
+        is_off=not choice.can_choose and value != chosen,
         is_recommended=choice.is_recommended,
         memory_mib=offer.memory_mib,
         headroom=choice.headroom_percent / 100,

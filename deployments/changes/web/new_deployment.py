@@ -1,9 +1,8 @@
-"""A new deployment: one address, four steps, nothing stored between requests."""
+"""A new deployment: one page with five open fields, nothing stored between requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -20,27 +19,21 @@ from deployments.changes.web import (
     engine_choices,
     gpu_choice,
     new_deployment_cards,
-    promotion,
+    prefill,
     request_body,
-    review,
+    sections,
     setting_suggestions,
+    suggestions,
     version_choice,
 )
 from deployments.changes.web import settings as change_settings
 from deployments.changes.web.config_text import ConfigText
 from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
-from deployments.changes.web.form import (
-    STEP_NAMES,
-    STEPS,
-    DeployForm,
-    FormStep,
-    is_back,
-    step_to_show,
-)
+from deployments.changes.web.form import FIELDS
+from deployments.changes.web.prefill import Prefill
 from deployments.changes.web.request_body import ADDITIONAL_MODELS
 from deployments.changes.web.settings import SettingView
-from deployments.changes.web.version_choice import VersionOffer
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.clusters.selectors.clusters import ClusterInfo
@@ -52,15 +45,8 @@ from portal.ui import teams
 from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import is_partial, respond, target_of
 
-_FIELDS = tuple(name for step in STEPS for name in step.fields)
-_CONFIG_STEP = "scaling"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedStepItem:
-    step: FormStep
-    # "done", "on" or "".
-    tone: str
+# Missing, not wrong, until a version is chosen.
+_NEED_VERSION = ("version", "name", "share")
 
 
 @require_http_methods(["GET", "POST"])
@@ -70,25 +56,23 @@ def new_deployment(request: HttpRequest, user: User, team: str) -> HttpResponse:
     owner = teams.get_visible(request, team)
     policy.require(user, Action.REQUEST_CHANGE, owner)
     if request.method == "GET":
-        return _suggestions(request, user, owner) or _first_page(request, user, owner)
+        return _show_matches(request, user, owner) or _show_first(request, user, owner)
     if request.POST.get("as") == "yaml":
-        return _from_yaml(request, user, owner)
-    is_choosing = request.POST.get("at", "model") == "model"
-    draft = build(user, owner, _posted(request), is_choosing_version=is_choosing)
-    return _from_form(request, draft)
+        return _answer_yaml(request, user, owner)
+    return _answer_form(request, user, owner)
 
 
-def _first_page(request: HttpRequest, user: User, team: Team) -> HttpResponse:
-    draft = build(user, team, promotion.prefill_form(request, user))
-    at = "serving" if draft.version else "model"
-    only = None if draft.version else version_choice.find_only(user=user, team=team)
-    if only is not None:
-        draft = build(user, team, {"version": str(only.pk)})
+def _show_first(request: HttpRequest, user: User, team: Team) -> HttpResponse:
+    first = prefill.read(request, user, team)
+    draft = build(user, team, first.fields)
+    if draft.version is None and not first.source:
+        only = version_choice.find_only(user=user, team=team)
+        draft = build(user, team, {"version": str(only.pk)}) if only else draft
     draft.form.errors.clear()
-    return _show(request, draft, at=at)
+    return _show(request, draft, first=first)
 
 
-def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
+def _show_matches(request: HttpRequest, user: User, team: Team) -> HttpResponse | None:
     """Return the matches of a search field of the form. None for any other request."""
     target = target_of(request)
     if target not in ("versions", "addable"):
@@ -99,6 +83,7 @@ def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse |
         query = request.GET.get("q", "")
         context = {
             "offer": version_choice.offer(user=user, team=team, query=query, chosen=chosen),
+            "version": chosen,
             "chosen_version": version_id,
         }
         return render(request, "changes/_new_versions.html", context)
@@ -107,44 +92,40 @@ def _suggestions(request: HttpRequest, user: User, team: Team) -> HttpResponse |
     return render(request, "changes/_new_addable.html", {"labels": labels})
 
 
-def _from_form(request: HttpRequest, draft: Draft) -> HttpResponse:
-    at, go = request.POST.get("at", "model"), request.POST.get("go", "")
-    if at == "model" and request.POST.get("q", "") != request.POST.get("q_shown", ""):
-        # Enter in the search field sends the form.
-        draft.form.errors.clear()
-        go = "model"
-    config = config_text.build_for_draft(draft, request.POST) if at == _CONFIG_STEP else None
+def _answer_form(request: HttpRequest, user: User, team: Team) -> HttpResponse:
+    typed, shown = _read_fields(request), suggestions.read_posted(request.POST)
+    draft = build(user, team, typed, shown)
+    config = config_text.build_for_draft(draft, request.POST)
     if config is not None and config.changes is not None:
-        draft = build(draft.user, draft.team, {**_posted(request), **config.changes})
-    if is_partial(request):
-        return _show(request, draft, at=at, config=config)
-    if config is not None and config.is_refused and not is_back(at=at, target=go):
-        return _show(request, draft, at=at, config=config)
+        draft = build(user, team, {**typed, **config.changes}, shown)
+    is_search = request.POST.get("q", "") != request.POST.get("q_shown", "")
+    if is_partial(request) or is_search:
+        _forget_missing(draft)
+        return _show(request, draft, config=config)
+    if config is not None and config.is_refused:
+        return _show(request, draft, config=config)
     if request.POST.get("view") == "yaml":
-        return _show(request, draft, at=at, shown_as="yaml")
-    if go == "submit":
+        return _show(request, draft, config=config, shown_as="yaml")
+    if request.POST.get("go") == "submit":
         return _submit(request, draft)
-    target = go if go in STEP_NAMES else at
-    _forget_errors_after(draft.form, at, is_back=is_back(at=at, target=target))
-    return _show(request, draft, at=step_to_show(draft.form, at=at, target=target))
+    return _show(request, draft, config=config)
 
 
-def _from_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
+def _answer_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     form = YamlForm(request.POST)
-    data = _posted(request)
-    at = request.POST.get("at", "model")
+    data = _read_fields(request)
     if form.is_valid():
         try:
-            data = draft_yaml.read(form.cleaned_data["yaml"])
+            # What sizes the deployment is not in the request.
+            data = {**data, **draft_yaml.read(form.cleaned_data["yaml"])}
         except forms.ValidationError as error:
             form.add_error("yaml", error)
     draft = build(user, team, data)
     if not form.is_valid():
         draft.form.errors.clear()
-        return _show(request, draft, at=at, shown_as="yaml", yaml_form=form)
-    if is_partial(request) or request.POST.get("view") == "yaml":
-        return _show(request, draft, at=at, shown_as="yaml")
-    return _show(request, draft, at=draft.form.first_wrong_step())
+        return _show(request, draft, shown_as="yaml", yaml_form=form)
+    is_yaml = is_partial(request) or request.POST.get("view") == "yaml"
+    return _show(request, draft, shown_as="yaml" if is_yaml else "form")
 
 
 def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
@@ -155,88 +136,76 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
             lambda: requests.request_deploy(actor=draft.user, draft=requested, comment=comment)
         )
     if change is None:
-        return _show(request, draft, at=draft.form.first_wrong_step())
+        return _show(request, draft)
     messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
 
 
-def _posted(request: HttpRequest) -> dict[str, str]:
-    return {name: str(request.POST[name]) for name in _FIELDS if name in request.POST}
+def _read_fields(request: HttpRequest) -> dict[str, str]:
+    return {name: str(request.POST[name]) for name in FIELDS if name in request.POST}
 
 
-def _forget_errors_after(form: DeployForm, at: str, *, is_back: bool) -> None:
-    """Remove the errors of steps that were not visited yet. Going back shows none at all."""
-    if is_back or at not in STEP_NAMES:
-        form.errors.clear()
-        return
-    for step in STEPS[STEP_NAMES.index(at) + 1 :]:
-        for field in step.fields:
-            form.errors.pop(field, None)
+def _forget_missing(draft: Draft) -> None:
+    """Remove the errors of fields that cannot be right before a version is chosen."""
+    for name in _NEED_VERSION:
+        if draft.version is None and not draft.data.get(name):
+            draft.form.errors.pop(name, None)
 
 
 def _show(
     request: HttpRequest,
     draft: Draft,
     *,
-    at: str,
     shown_as: str = "form",
     yaml_form: YamlForm | None = None,
     config: ConfigText | None = None,
+    first: Prefill | None = None,
 ) -> HttpResponse:
-    at = at if at in STEP_NAMES else STEP_NAMES[0]
-    if at == _CONFIG_STEP:
-        config = config or config_text.build_for_draft(draft, {})
+    config = config or config_text.build_for_draft(draft, {})
     context = {
-        **_frame(draft, at, request.POST.get("q", "")),
-        **_side(draft, request),
+        **_describe_fields(draft),
+        **_describe_side(draft, request),
+        "sections": sections.list_sections(draft, config),
+        "offer": _offer_versions(draft, request),
         "side_problems": new_deployment_cards.problems_of(yaml_form or draft.form),
         "shown_as": shown_as,
         "yaml_form": yaml_form or YamlForm(initial={"yaml": draft_yaml.text_of(draft.data)}),
         "is_partial": is_partial(request),
         "config": config,
-        "target": target_of(request),
+        "first": first,
     }
     status = draft.form.status if draft.form.errors else HTTPStatus.OK
     if config is not None and config.is_refused:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     if is_partial(request):
         status = HTTPStatus.OK
-    parts = {"side": "changes/_new_side.html", "triton": "changes/_new_triton_swap.html"}
+    parts = {"side": "changes/_new_swap.html"}
     return respond(request, "changes/new.html", context, parts=parts, status=status)
 
 
-def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
-    index = STEP_NAMES.index(at)
-    step = STEPS[index]
+def _describe_fields(draft: Draft) -> dict[str, Any]:
     allowed, rejected = gpu_choice.rows_of(
         draft.advice, draft.shares, chosen=draft.data.get("share", "")
     )
     settings = setting_suggestions.add_suggestions(
         change_settings.settings_of(draft.form, draft.data, draft.cluster), draft
     )
-    tones = ["done"] * index + ["on"] + [""] * (len(STEPS) - index - 1)
     return {
         "team": draft.team,
         "form": draft.form,
-        "step": step,
-        "step_template": f"changes/_new_{at}.html",
-        "steps": [PlannedStepItem(item, tone) for item, tone in zip(STEPS, tones, strict=True)],
-        "previous_step": STEPS[index - 1] if index else None,
-        "next_step": STEPS[index + 1] if index + 1 < len(STEPS) else None,
-        "hidden_fields": [draft.form[name] for name in _FIELDS if name not in step.fields],
         "version": draft.version,
         "has_versions": _has_versions(draft),
-        "offer": _offer(draft, query) if at == "model" else None,
         "labels": (),
         "chosen_version": draft.data.get("version", ""),
         "engines": engine_choices.engine_choices(draft.cluster, draft.version),
         "weights": new_deployment_cards.weights_of(draft.version),
         "is_language": draft.data.get("engine") in LLM_ENGINES,
         "settings": settings,
-        "groups": change_settings.groups_of(settings, draft.data),
+        "suggested": draft.suggestions.inputs,
+        "groups": change_settings.groups_of(settings),
         "triton_sections": change_settings.triton_sections(settings),
         "scaling_parts": change_settings.parts_of(settings, "scaling"),
-        "version_weights": _version_weights(draft, settings),
+        "version_weights": _list_version_weights(draft, settings),
         "default_target": change_settings.default_target(draft.data),
         "sizing": gpu_choice.card_of(draft.advice),
         "shares": allowed,
@@ -244,8 +213,8 @@ def _frame(draft: Draft, at: str, query: str) -> dict[str, Any]:
         "has_neuron": any(share.gpu_resource == neuron.DEVICE for share in draft.shares),
         "shares_reason": draft.shares_reason,
         "unlabelled_note": draft.unlabelled_note,
-        "cluster_note": _cluster_note(draft.cluster),
-        "address": _address(draft),
+        "cluster_note": _describe_cluster(draft.cluster),
+        "address": _build_address(draft),
     }
 
 
@@ -253,11 +222,17 @@ def _has_versions(draft: Draft) -> bool:
     return draft.version is not None or version_choice.has_any(user=draft.user, team=draft.team)
 
 
-def _offer(draft: Draft, query: str) -> VersionOffer:
+def _offer_versions(draft: Draft, request: HttpRequest) -> version_choice.VersionOffer | None:
+    """Return the versions to choose from. None for a fragment, which leaves them as they are."""
+    if is_partial(request):
+        return None
+    query = request.POST.get("q", "")
     return version_choice.offer(user=draft.user, team=draft.team, query=query, chosen=draft.version)
 
 
-def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Sequence[SettingView]:
+def _list_version_weights(
+    draft: Draft, settings: Mapping[str, SettingView]
+) -> Sequence[SettingView]:
     """Return the fields that are not shown because the version names its weights."""
     if new_deployment_cards.weights_of(draft.version) is None:
         return []
@@ -265,24 +240,24 @@ def _version_weights(draft: Draft, settings: Mapping[str, SettingView]) -> Seque
     return [view for view in weights if not view.value]
 
 
-def _side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
+def _describe_side(draft: Draft, request: HttpRequest) -> dict[str, Any]:
     checked, problem = new_deployment_cards.preflight_of(draft.user, draft.requested)
     url = request.build_absolute_uri("/api/v1/deployments")
     return {
         "fit": new_deployment_cards.fit_of(checked),
         "preflight": checked,
+        "checks": new_deployment_cards.sort_checks(checked),
         "side_problem": problem,
-        "cost": new_deployment_cards.cost_card(checked.cost if checked else None),
+        "cost": checked.cost if checked else None,
+        "cost_card": new_deployment_cards.cost_card(checked.cost if checked else None),
         "vram": new_deployment_cards.vram_of(draft.advice, draft.share),
         "cold_start": new_deployment_cards.cold_start_of(draft.version, draft.data),
         "manifests": manifests_of_text(checked.manifests) if checked else None,
-        "chosen_steps": review.steps_of(draft),
-        "refusals": review.refusals_of(checked),
         "snippets": draft_yaml.snippets(body=request_body.body_of(draft.data), url=url),
     }
 
 
-def _cluster_note(cluster: ClusterInfo | None) -> str:
+def _describe_cluster(cluster: ClusterInfo | None) -> str:
     if cluster is None:
         return ""
     if cluster.is_reachable is False:
@@ -290,6 +265,6 @@ def _cluster_note(cluster: ClusterInfo | None) -> str:
     return change_settings.describe_cluster(cluster)
 
 
-def _address(draft: Draft) -> str:
+def _build_address(draft: Draft) -> str:
     gateway = draft.cluster.gateway_url if draft.cluster else ""
     return f"{gateway}/{draft.team.slug}/{draft.data.get('name') or '…'}"

@@ -53,12 +53,27 @@ class CostCard:
     month: str
     tone: str
     forecast: str
+    # At max replicas.
+    max_per_hour: Decimal | None = None
+    # A month at min replicas, on the cheapest of several instance types.
+    low_month: Decimal | None = None
+    budget_left: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DraftProblem:
     name: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCounts:
+    """The checks that need a look, those that pass, and how many of the former forbid the request or only warn."""
+
+    unmet: Sequence[Check]
+    passed: Sequence[Check]
+    failing: int
+    warnings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +166,17 @@ def fit_of(checked: Preflight | None) -> Check | None:
     return next((check for check in checked.checks if check.name == "Capacity now"), None)
 
 
+def sort_checks(checked: Preflight | None) -> CheckCounts:
+    checks = checked.checks if checked else ()
+    failing = sum(check.is_refusal for check in checks)
+    return CheckCounts(
+        unmet=sorted((c for c in checks if c.ok is not True), key=lambda c: not c.is_refusal),
+        passed=[check for check in checks if check.ok is True],
+        failing=failing,
+        warnings=sum(check.ok is False for check in checks) - failing,
+    )
+
+
 def cost_card(cost: Cost | None) -> CostCard | None:
     if cost is None:
         return None
@@ -178,6 +204,9 @@ def cost_card(cost: Cost | None) -> CostCard | None:
         month=f"{now:%B}",
         tone=_tone(cost),
         forecast=_describe_forecast(cost),
+        max_per_hour=_per_hour(cost.month_max),
+        low_month=cost.month_min if cost.cheapest_month_min is None else cost.cheapest_month_min,
+        budget_left=_subtract(cost.budget, cost.spent),
     )
 
 
@@ -232,6 +261,10 @@ def _per_hour(month: Decimal | None) -> Decimal | None:
 
 def _percent(part: Decimal | None, whole: Decimal | None) -> float | None:
     return float(100 * part / whole) if part is not None and whole else None
+
+
+def _subtract(whole: Decimal | None, part: Decimal | None) -> Decimal | None:
+    return None if whole is None or part is None else whole - part
 
 
 def _month_percent(now: datetime) -> float:

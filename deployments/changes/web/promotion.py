@@ -7,7 +7,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from deployments.changes.services import promotions
-from deployments.changes.web import request_body
 from deployments.environments.web import cards
 from deployments.serving.selectors import deployments
 from portal.accounts import policy
@@ -28,16 +27,3 @@ def promote(request: HttpRequest, user: User, team: str, name: str) -> HttpRespo
         "card": cards.card_of(preview.evidence.to_json()) if preview.evidence else None,
     }
     return render(request, "changes/promote.html", context)
-
-
-def prefill_form(request: HttpRequest, user: User) -> dict[str, str]:
-    """Return the chosen version; in a promotion also the settings of the deployment that it comes from."""
-    source = request.GET.get("promoted_from", "")
-    if not source.isdecimal():
-        return {"version": request.GET.get("version", "")}
-    body = promotions.request_body(actor=user, deployment_id=int(source))
-    try:
-        return request_body.fields_of(body)
-    except request_body.Unreadable:
-        # Settings that only the API can state.
-        return {"version": str(body["version_id"]), "environment": body["environment"]}

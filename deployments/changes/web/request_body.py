@@ -234,6 +234,25 @@ def texts_of(spec: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
+def clear_defaults(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a stored spec, which has 0 where a field is empty by default, with these fields empty."""
+    return {
+        name: setting.default
+        if (setting := SETTINGS.get(name)) and text == _stored_default(setting)
+        else text
+        for name, text in texts.items()
+    }
+
+
+def _stored_default(setting: FormSetting) -> str | None:
+    """Return the text of the default as a spec stores it: 0 where the field is empty. None without a default."""
+    definition = setting.definition
+    if definition.is_required:
+        return None
+    default = definition.default
+    return definition_fields.to_text(definition, list(default) if definition.is_list else default)
+
+
 def _refuse_unknown(body: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
     known = [*_BODY, *(f"spec.{path}" for path in DEFINITIONS)]
     for path in (*map(str, body), *_paths(spec, "spec.")):

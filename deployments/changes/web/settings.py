@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.forms import BoundField
 
-from deployments.changes.web import group_summaries, request_body
+from deployments.changes.web import request_body
 from deployments.changes.web.form import DeployForm
 from deployments.spec.domain import cluster_support
 from deployments.spec.domain.engines import ENGINES as ENGINE_NAMES
@@ -91,9 +91,8 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """A group of settings. `summary` shows while it is closed; it is open if a setting differs from its default."""
+    """A group of settings. It is open if a setting differs from its default."""
 
-    summary: str
     settings: Sequence[SettingView] = field(repr=False)
     label: str = ""
     name: str = ""
@@ -137,28 +136,21 @@ def settings_of(
     return {name: _view(form, name, data, reasons) for name in names}
 
 
-def groups_of(
-    settings: Mapping[str, SettingView], data: Mapping[str, str]
-) -> dict[str, SettingGroup]:
+def groups_of(settings: Mapping[str, SettingView]) -> dict[str, SettingGroup]:
     """Return the settings by the `group` of their definition. A new setting appears without a change here."""
     scaling = [
         name
         for name in request_body.names_in("scaling")
         if name != "scaling_kind" and not request_body.SETTINGS[name].switch
     ]
+    groups = ("batching", "triton", "placement", "advanced", "callers", "llm")
     members = {
-        "scaling": (group_summaries.scaling(data), scaling),
-        "batching": (group_summaries.batching(data), request_body.names_in("batching")),
-        "triton": (group_summaries.triton(data), request_body.names_in("triton")),
-        "placement": (group_summaries.placement(data), request_body.names_in("placement")),
-        "multi_model": (group_summaries.additional_models(data), request_body.ADDITIONAL_MODELS),
-        "advanced": (group_summaries.summarize_advanced(data), request_body.names_in("advanced")),
-        "callers": ("", request_body.names_in("callers")),
-        "llm": ("", request_body.names_in("llm")),
+        "scaling": scaling,
+        "multi_model": request_body.ADDITIONAL_MODELS,
+        **{group: request_body.names_in(group) for group in groups},
     }
     return {
-        group: SettingGroup(summary, [settings[name] for name in names])
-        for group, (summary, names) in members.items()
+        group: SettingGroup([settings[name] for name in names]) for group, names in members.items()
     }
 
 
@@ -175,7 +167,7 @@ def triton_sections(settings: Mapping[str, SettingView]) -> list[SettingGroup]:
         labels.setdefault(key, definition.label)
     ordered = [*(key for key in sections if key != "rest"), "rest"]
     return [
-        SettingGroup("", [settings[name] for name in sections[key]], labels[key], key)
+        SettingGroup([settings[name] for name in sections[key]], labels[key], key)
         for key in ordered
     ]
 

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 
 from deployments.models import ModelVersion
 from deployments.registry.domain.formats import catalogue
@@ -16,6 +16,7 @@ from deployments.registry.domain.metadata import search_query
 from deployments.registry.selectors import version_search, versions
 from deployments.registry.selectors.version_search import VersionFilter
 from portal.accounts.models import Team, User
+from portal.ui import formats
 
 _SHOWN: Final = 20
 _LONGEST_QUERY: Final = 200
@@ -23,11 +24,19 @@ _LONGEST_ID: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedVersion:
+    pk: int
+    label: str
+    # What tells it from others: aliases, format and size, accuracy.
+    facts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class VersionOffer:
     """An offer of versions: the newest that match, of `count` in all, and before them the chosen one."""
 
     query: str
-    rows: Sequence[ModelVersion]
+    rows: Sequence[OfferedVersion]
     count: int
 
     @property
@@ -46,7 +55,8 @@ def offer(*, user: User, team: Team, query: str, chosen: ModelVersion | None) ->
     if chosen is not None and chosen not in newest:
         newest = [chosen, *newest]
         count += bool(query)
-    return VersionOffer(query, newest, count)
+    prefetch_related_objects(newest, "aliases")
+    return VersionOffer(query, [_describe(version) for version in newest], count)
 
 
 def find(*, user: User, team: Team, version_id: str) -> ModelVersion | None:
@@ -93,6 +103,20 @@ def known_labels(
     rows = _addable(user, team, beside).filter(reduce(or_, exact))
     found = {version.label for version in rows.order_by()}
     return [label for label in labels if label in found]
+
+
+def _describe(version: ModelVersion) -> OfferedVersion:
+    facts = [alias.name for alias in version.aliases.all()]
+    if version.source_uri:
+        facts.append(version.source_uri)
+    else:
+        size = None if version.size_bytes is None else formats.filesize(version.size_bytes)
+        facts += [fact for fact in (catalogue.describe(version.format), size) if fact]
+    metrics = version.metadata.get("metrics")
+    accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
+    if accuracy is not None:
+        facts.append(f"accuracy {accuracy}")
+    return OfferedVersion(version.pk, version.label, facts)
 
 
 def _ready(user: User, team: Team) -> QuerySet[ModelVersion]:

@@ -222,6 +222,8 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
     args = (deployment.team.slug, deployment.name)
+    new = reverse("new-deployment", args=(deployment.team.slug,))
+    clone = HeadAction("Clone", f"{new}?from={deployment.name}", tone="quiet")
     stop = HeadAction("Stop", reverse("stop-deployment", args=args))
     retire = HeadAction("Retire", reverse("request-retire", args=args), tone="danger")
     if is_busy:
@@ -229,15 +231,15 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
         # can be retired at any time.
         is_off = deployment.is_stopped or deployment.is_retiring
         if is_off or stopping.needs_approval(deployment):
-            return []
-        return [retire, stop] if deployment.first_ready_at is None else [stop]
+            return [clone]
+        return [clone, retire, stop] if deployment.first_ready_at is None else [clone, stop]
     if deployment.is_stopped:
         start = HeadAction("Start", reverse("request-start", args=args), tone="primary")
-        return [retire, start]
+        return [clone, retire, start]
     scale = HeadAction("Scale", reverse("request-scale", args=args))
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
     back, promote = _roll_back(deployment), _promotion(deployment)
-    return [retire, stop, scale, *back, *promote, canary]
+    return [clone, retire, stop, scale, *back, *promote, canary]
 
 
 def _roll_back(deployment: Deployment) -> list[HeadAction]:

@@ -180,7 +180,7 @@ def test_no_spec_is_open_that_does_not_state_it() -> None:
     assert ServingSpec.from_json(_SPEC).network.access == "keys"
 
 
-def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
+def test_the_form_shows_the_choice_openly_and_says_why_one_is_off(
     world: World,
 ) -> None:
     with_keys(world)
@@ -194,17 +194,13 @@ def test_the_form_shows_the_choice_beside_the_engine_and_the_review_names_it(
         "share": "g5.xlarge|nvidia.com/gpu|1",
     }
 
-    serving = client.post("/vision/deployments/new", {**typed, "at": "serving"})
-    review = client.post("/vision/deployments/new", {**typed, "at": "review"})
-    opened = client.post(
-        "/vision/deployments/new", {**typed, "at": "review", "network_access": "open"}
-    )
+    first = client.post("/vision/deployments/new", typed)
+    opened = client.post("/vision/deployments/new", {**typed, "network_access": "open"})
     Cluster.objects.update(capabilities=offering("kserve-triton", "triton"))
-    unable = client.post("/vision/deployments/new", {**typed, "at": "serving"})
+    unable = client.post("/vision/deployments/new", typed)
 
-    assert page(serving).field("network_access").value == "keys"
-    assert "Callers with a key" in page(review).text
-    assert "Public (no authentication)" in page(opened).text
+    assert page(first).field("network_access").value == "keys"
+    assert page(opened).field("network_access").value == "open"
     assert "Off: Callers with a key: Could not check Keys at the gateway." in page(unable).text
 
 

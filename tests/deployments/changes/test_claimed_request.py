@@ -17,7 +17,7 @@ from deployments.spec.domain.serving_spec import Placement
 from fleet.models import Node
 from fleet.observation.services import record
 from portal.accounts.models import User
-from tests.deployments.changes.test_new_deployment import fields_of, go_on
+from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
 from tests.deployments.changes.test_wizard_guards import text_of
 from tests.deployments.dra_world import dra
 from tests.deployments.world import World
@@ -79,16 +79,13 @@ def client(dra: World, signed_in: Callable[[User], Client]) -> Client:
 def test_the_form_offers_what_is_requested_in_the_way_that_was_chosen(
     dra: World, client: Client
 ) -> None:
-    page = go_on(
-        client, client.get("/vision/deployments/new"), "serving", version=str(dra.version1.pk)
-    )
+    page = check(client, client.get(URL), version=str(dra.version1.pk))
     assert "g5.xlarge|nvidia.com/gpu|1" in text_of(page)
     assert WHOLE not in text_of(page)
 
     typed = {"name": "street", "network_access": "open", "share": "g5.xlarge|nvidia.com/gpu|1"}
-    scaling = go_on(client, page, "scaling", **typed)
-    fields = {**fields_of(scaling), "placement_device_claims": "on"}
-    claimed = client.post("/vision/deployments/new", {**fields, "go": "review"})
+    fields = {**fields_of(check(client, page, **typed)), "placement_device_claims": "on"}
+    claimed = client.post(URL, {**fields, "go": "check"})
 
     # Nothing else is chosen for anyone: it would have another price.
     assert claimed.status_code == 422
@@ -98,8 +95,7 @@ def test_the_form_offers_what_is_requested_in_the_way_that_was_chosen(
     offered = [choice.value for choice in page_at(claimed).fields("share")]
     assert "g5.xlarge|nvidia.com/gpu|1" not in offered
     assert WHOLE in offered
-    reviewed = go_on(client, go_on(client, claimed, "scaling", share=WHOLE), "review")
-    sent = go_on(client, reviewed, "submit")
+    sent = send(client, check(client, claimed, share=WHOLE))
     assert sent.status_code == 302
     change = ChangeRequest.objects.get()
     assert change.revision is not None
@@ -112,9 +108,7 @@ def test_where_all_gpus_are_claimed_the_form_says_what_to_turn_on(
 ) -> None:
     Node.objects.exclude(name="dra-1").delete()
 
-    page = go_on(
-        client, client.get("/vision/deployments/new"), "serving", version=str(dra.version1.pk)
-    )
+    page = check(client, client.get(URL), version=str(dra.version1.pk))
 
     assert "The GPUs of eks-test are claimed." in text_of(page)
     assert "Turn “Request GPUs by ResourceClaim” on." in text_of(page)

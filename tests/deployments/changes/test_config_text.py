@@ -19,7 +19,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 URL = "/vision/deployments/new"
-PARTIAL = {**HTMX, "HTTP_HX_TARGET": "triton"}
+PARTIAL = {**HTMX, "HTTP_HX_TARGET": "side"}
 
 
 SIGNATURE = Signature(
@@ -43,7 +43,6 @@ def typed(world: World, **changes: str) -> dict[str, str]:
         "engine": "triton",
         "share": "g5.xlarge|nvidia.com/gpu|1",
         "network_access": "open",
-        "at": "scaling",
         **changes,
     }
 
@@ -96,15 +95,16 @@ def test_the_fields_show_what_the_text_says(
     assert new in value_of(answer, "config_pbtxt")
 
 
-def test_a_text_that_is_wrong_stays_with_its_line_and_the_form_does_not_go_on(
+def test_a_text_that_is_wrong_stays_with_its_line_and_nothing_is_sent(
     world: World, client: Client
 ) -> None:
-    body = edited(world, "dynamic_batching { }", "dynamic_batchin { }", go="review")
+    body = edited(world, "dynamic_batching { }", "dynamic_batchin { }", go="submit")
 
     answer = client.post(URL, body)
 
     assert answer.status_code == 422
     shown = page(answer)
+    assert shown.group("Batching and Triton").is_open
     assert value_of(answer, "config_pbtxt") == body["config_pbtxt"].strip()
     line = body["config_pbtxt"].split("dynamic_batchin")[0].count("\n") + 1
     assert f"Line {line}" in shown.text
@@ -112,13 +112,14 @@ def test_a_text_that_is_wrong_stays_with_its_line_and_the_form_does_not_go_on(
     assert not ChangeRequest.objects.exists()
 
 
-def test_going_on_takes_an_edited_text_along(world: World, client: Client) -> None:
-    body = edited(world, "kind: KIND_GPU count: 1", "kind: KIND_GPU count: 3", go="review")
+def test_a_request_takes_an_edited_text_along(world: World, client: Client) -> None:
+    body = edited(world, "kind: KIND_GPU count: 1", "kind: KIND_GPU count: 3", go="submit")
 
-    answer = client.post(URL, body)
+    client.post(URL, body)
 
-    assert value_of(answer, "instances_per_gpu") == "3"
-    assert "Continue to review" not in page(answer).text
+    revision = ChangeRequest.objects.get().revision
+    assert revision is not None
+    assert revision.spec["instances_per_gpu"] == 3
 
 
 def test_what_the_text_no_longer_says_has_its_default_again(world: World, client: Client) -> None:

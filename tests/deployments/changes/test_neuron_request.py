@@ -23,8 +23,8 @@ from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import Invalid
 from tests import page as pages
-from tests.deployments.changes.test_new_deployment import fields_of, go_on
-from tests.deployments.changes.test_wizard_guards import serving_step, text_of
+from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
+from tests.deployments.changes.test_wizard_guards import first_page, summary_of, text_of
 from tests.deployments.external_weights import (
     NEXT,
     checked,
@@ -132,8 +132,8 @@ def client(version: ModelVersion, world: World, signed_in: Callable[[User], Clie
 
 
 def serving(world: World, client: Client, version: ModelVersion, engine: str) -> Any:
-    page = client.get(f"/vision/deployments/new?version={version.pk}")
-    return go_on(client, page, "serving", engine=engine, llm_parameters_millions="1500")
+    page = client.get(f"{URL}?version={version.pk}")
+    return check(client, page, engine=engine, llm_parameters_millions="1500")
 
 
 def test_devices_are_offered_to_the_server_that_takes_them_and_never_chosen_for_anyone(
@@ -149,7 +149,7 @@ def test_devices_are_offered_to_the_server_that_takes_them_and_never_chosen_for_
     assert "recommended: cheapest GPU with free capacity" in text
     assert "only for architectures that the Neuron compiler supports" in text
     assert "neuron" not in text_of(sglang)
-    assert "neuron" not in text_of(serving_step(world, client))
+    assert "neuron" not in text_of(first_page(world, client))
 
 
 def test_the_form_says_what_neuron_needs_and_then_sends_the_request(
@@ -157,7 +157,7 @@ def test_the_form_says_what_neuron_needs_and_then_sends_the_request(
 ) -> None:
     page = serving(world, client, version, "kserve-vllm")
     typed = {"name": "chat", "network_access": "open", "share": SHARE}
-    held = go_on(client, page, "scaling", **typed)
+    held = check(client, page, **typed)
     assert held.status_code == 422
     assert "Turn prefix caching off." in text_of(held)
     assert "Enter a number, for example 4." in text_of(held)
@@ -165,11 +165,12 @@ def test_the_form_says_what_neuron_needs_and_then_sends_the_request(
     fields = {**fields_of(held), "llm_max_model_len": "4096", "llm_max_num_seqs": "4"}
     # What a browser sends of a switch that is off.
     fields["llm_prefix_caching"] = "off"
-    scaling = client.post("/vision/deployments/new", {**fields, "go": "scaling"})
-    reviewed = go_on(client, scaling, "review")
-    sent = go_on(client, reviewed, "submit")
+    checked_page = client.post(URL, {**fields, "go": "check"})
+    sent = send(client, checked_page)
 
-    assert "1 Neuron device of inf2.xlarge" in pages.page(reviewed).text
+    assert summary_of(pages.page(checked_page), "GPU and cluster") == (
+        "1 Neuron device of inf2.xlarge on eks-test"
+    )
     change = ChangeRequest.objects.get()
     assert sent.status_code == 302
     assert change.revision is not None

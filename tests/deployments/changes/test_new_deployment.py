@@ -48,23 +48,27 @@ def fields_of(page: Any) -> dict[str, str]:
     return fields
 
 
-def go_on(client: Client, page: Any, to: str, **typed: str) -> Any:
-    return client.post(URL, {**fields_of(page), "go": to, **typed})
+def check(client: Client, page: Any, **typed: str) -> Any:
+    """Press Enter in a field."""
+    return client.post(URL, {**fields_of(page), "go": "check", **typed})
 
 
-def test_the_four_steps_without_javascript_end_in_a_request(world: World, client: Client) -> None:
-    page = client.get(URL)
-    assert "ready versions only" in page.content.decode()
+def send(client: Client, page: Any, **typed: str) -> Any:
+    """Press the button."""
+    return client.post(URL, {**fields_of(page), "go": "submit", **typed})
 
-    page = go_on(client, page, "serving", version=str(world.version1.pk))
+
+def test_a_checked_page_without_javascript_ends_in_a_request(world: World, client: Client) -> None:
+    page = check(client, client.get(URL), version=str(world.version1.pk))
     assert fields_of(page)["name"] == "detector"
     assert fields_of(page)["share"] == "g5.xlarge|nvidia.com/gpu|1"
-    page = go_on(client, page, "scaling", name="street", network_access="open")
-    page = go_on(client, page, "review", min_replicas="2", max_replicas="3")
+    page = check(
+        client, page, name="street", network_access="open", min_replicas="2", max_replicas="3"
+    )
     text = page.content.decode()
     assert "street is available." in text
     assert "kind: InferenceService" in text
-    answer = go_on(client, page, "submit", comment="For the demo on Friday.")
+    answer = send(client, page, comment="For the demo on Friday.")
 
     change = ChangeRequest.objects.get()
     assert answer.status_code == 302
@@ -76,27 +80,27 @@ def test_the_four_steps_without_javascript_end_in_a_request(world: World, client
     assert (change.revision.spec["min_replicas"], change.revision.spec["max_replicas"]) == (2, 2)
 
 
-def test_what_was_typed_survives_going_back_and_forth(world: World, client: Client) -> None:
+def test_what_was_typed_survives_each_check_and_each_error(world: World, client: Client) -> None:
+    typed = {"name": "Not_one", "requests_per_second": "many", "env": "APP_LOG=1", "cpu": "lots"}
     page = client.get(f"{URL}?version={world.version2.pk}")
-    page = go_on(client, page, "scaling", name="street")
-    page = go_on(client, page, "serving", memory="4Gi", env="APP_LOG=1")
-    assert fields_of(page)["name"] == "street"
+    page = check(client, page, memory="4Gi", comment="please", **typed)
+    page = send(client, page)
 
-    page = go_on(client, page, "scaling")
+    assert page.status_code == 422
+    sent = fields_of(page)
+    assert {name: sent[name] for name in typed} == typed
+    assert (sent["memory"], sent["comment"]) == ("4Gi", "please")
+    assert sent["version"] == str(world.version2.pk)
 
-    assert fields_of(page)["memory"] == "4Gi"
-    assert fields_of(page)["env"] == "APP_LOG=1"
 
-
-def test_an_error_shows_at_its_field_and_holds_the_step(world: World, client: Client) -> None:
+def test_an_error_shows_at_its_field_and_nothing_is_sent(world: World, client: Client) -> None:
     page = client.get(f"{URL}?version={world.version1.pk}")
-    page = go_on(client, page, "scaling")
-    page = go_on(client, page, "review", min_replicas="3", max_replicas="2")
+    page = send(client, page, min_replicas="3", max_replicas="2")
 
     text = page.content.decode()
     assert "Use at least min_replicas (3)" in text
-    assert fields_of(page)["at"] == "scaling"
     assert fields_of(page)["max_replicas"] == "2"
+    assert not ChangeRequest.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -112,10 +116,10 @@ def test_a_refused_request_changes_nothing(
     world: World, client: Client, typed: dict[str, str], message: str
 ) -> None:
     page = client.get(f"{URL}?version={world.version1.pk}")
-    page = go_on(client, page, "review", name="street")
+    page = check(client, page, name="street")
     audited = AuditEvent.objects.count()
 
-    answer = go_on(client, page, "submit", **typed)
+    answer = send(client, page, **typed)
 
     assert answer.status_code == 422
     assert message in answer.content.decode()
@@ -223,7 +227,7 @@ def test_a_share_that_is_too_small_for_the_model_is_not_chosen(
     signature = {**world.version2.signature, "vram_parts_mib": parts}
     ModelVersion.objects.filter(pk=world.version2.pk).update(signature=signature)
 
-    page = client.post(URL, {**typed, "version": str(world.version2.pk), "go": "serving"})
+    page = client.post(URL, {**typed, "version": str(world.version2.pk), "go": "check"})
 
     assert "rejected: has 24,576 MiB, needs 40,000 MiB" in page.content.decode()
     assert fields_of(page).get("share", "") == ""

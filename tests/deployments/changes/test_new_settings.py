@@ -31,15 +31,14 @@ def can(*names: str) -> None:
     Cluster.objects.update(capabilities=Capabilities(features=features).to_json())
 
 
-def shown(client: Client, world: World, step: str, **typed: str) -> Part:
-    """The step as the browser gets it."""
+def shown(client: Client, world: World, **typed: str) -> Part:
+    """The page as the browser gets it."""
     data = {
         "version": str(world.version1.pk),
         "cluster": str(world.cluster_id),
         "name": "street",
         "share": "g5.xlarge|nvidia.com/gpu|1",
         "network_access": "open",
-        "at": step,
         **typed,
     }
     return page(client.post(URL, data))
@@ -48,7 +47,7 @@ def shown(client: Client, world: World, step: str, **typed: str) -> Part:
 def test_what_the_cluster_lacks_is_off_and_says_why(world: World, client: Client) -> None:
     can("kserve")
 
-    form = shown(client, world, "scaling")
+    form = shown(client, world)
 
     assert form.field("scaling_kind", "keda").is_disabled
     assert "off: KEDA is not installed" in form.text
@@ -62,7 +61,7 @@ def test_on_a_cluster_with_everything_nothing_is_off_for_want_of_it(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
 
-    form = shown(client, world, "scaling", scaling_kind="keda")
+    form = shown(client, world, scaling_kind="keda")
 
     for field, value in (
         ("scaling_kind", "keda"),
@@ -78,14 +77,14 @@ def test_an_earlier_choice_that_became_unavailable_is_refused_not_dropped(
 ) -> None:
     can("kserve")
 
-    form = shown(client, world, "review", scaling_kind="keda", max_replicas="2", go="submit")
+    form = shown(client, world, scaling_kind="keda", max_replicas="2", go="submit")
 
     assert "scaling.kind: KEDA is not installed" in form.text
     assert not ChangeRequest.objects.exists()
 
 
 def test_a_switch_set_to_off_stays_off(world: World, client: Client) -> None:
-    form = shown(client, world, "review", placement_spread_zones="off", go="submit")
+    form = shown(client, world, placement_spread_zones="off", go="submit")
 
     assert form.text == ""
     change = ChangeRequest.objects.get()
@@ -100,8 +99,7 @@ def test_a_wrong_setting_shows_at_its_field_and_opens_its_group(
     form = shown(
         client,
         world,
-        "scaling",
-        go="review",
+        go="submit",
         batching_max_queue_delay_us="soon",
         instances_per_gpu="99",
     )
@@ -118,7 +116,6 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
     typed = {
         "version": str(world.version1.pk),
         "cluster": str(world.cluster_id),
-        "at": "scaling",
         "scaling_kind": "keda",
         "scaling_office_hours": "on",
     }
@@ -127,7 +124,7 @@ def test_the_side_follows_with_the_groups_that_depend_on_each_other(
 
     assert not answer.is_whole_page
     assert answer.part("side").text
-    swapped = answer.part("autoscaling")
+    swapped = answer.part("section-scaling")
     assert swapped.attributes["hx-swap-oob"] == "true"
     assert swapped.field("scaling_office_hours_timezone")
     assert "Requests waiting in the server" in swapped.text
@@ -139,7 +136,7 @@ def test_the_share_is_ranked_for_the_stated_load_and_says_what_it_rests_on(
 ) -> None:
     ModelVersion.objects.update(signature={"vram_parts_mib": PARTS}, vram_estimate_mib=3152)
 
-    text = shown(client, world, "serving", requests_per_second="50").text
+    text = shown(client, world, requests_per_second="50").text
 
     assert "recommended: cheapest with free capacity" in text
     assert "estimated from the file; not measured on a GPU yet." in text
@@ -154,7 +151,6 @@ def test_a_language_model_is_sized_by_its_load(world: World, client: Client) -> 
     form = shown(
         client,
         world,
-        "serving",
         engine="kserve-vllm",
         share="",
         llm_parameters_millions="8030",
@@ -178,7 +174,7 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
         "max_replicas": "2",
         "scaling_can_scale_to_zero": "on",
     }
-    before = shown(client, world, "scaling", **typed).text
+    before = shown(client, world, **typed).text
     world.serving()
     workload = Workload.objects.get(name="detector-r1")
     for number, seconds in enumerate((40, 90, 42)):
@@ -192,7 +188,7 @@ def test_scale_to_zero_shows_the_cold_start_only_where_it_was_measured(
             ready_at=world.clock.at + timedelta(seconds=seconds),
         )
 
-    after = shown(client, world, "scaling", **typed).text
+    after = shown(client, world, **typed).text
 
     assert "Not known yet: this model has not been started." in before
     assert "about 42 s" in after
@@ -209,7 +205,7 @@ def test_metrics_of_language_models_are_offered_for_them_alone(
 ) -> None:
     can(*FEATURE_DESCRIPTIONS)
 
-    form = shown(client, world, "scaling", engine=engine, scaling_kind="keda", max_replicas="2")
+    form = shown(client, world, engine=engine, scaling_kind="keda", max_replicas="2")
 
     assert ("KV cache in use" in form.text) is is_offered
     assert ("Time to first token (p95)" in form.text) is is_offered
@@ -235,11 +231,11 @@ def test_a_switch_that_the_engine_does_not_use_keeps_its_default_for_the_next_en
     world: World, client: Client
 ) -> None:
     can("kserve")
-    before = shown(client, world, "serving", engine="triton")
+    before = shown(client, world, engine="triton")
     switches = sent(before, "llm_")
     assert before.field("llm_prefix_caching").is_disabled
 
-    after = shown(client, world, "serving", engine="kserve-sglang", **switches)
+    after = shown(client, world, engine="kserve-sglang", **switches)
 
     assert switches["llm_prefix_caching"] == "on"
     assert switches["llm_enforce_eager"] == "off"

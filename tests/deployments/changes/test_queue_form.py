@@ -11,8 +11,8 @@ from deployments.models import Revision
 from portal.accounts.models import User
 from tests import page as pages
 from tests.deployments import queues
-from tests.deployments.changes.test_new_deployment import go_on
-from tests.deployments.changes.test_wizard_guards import review, serving_step
+from tests.deployments.changes.test_new_deployment import check, send
+from tests.deployments.changes.test_wizard_guards import filled_in, first_page, summary_of
 from tests.deployments.world import World
 
 
@@ -24,18 +24,18 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
 def test_the_form_lists_the_queues_of_the_team_only(world: World, client: Client) -> None:
     queues.install(world)
 
-    page = pages.page(go_on(client, serving_step(world, client), "scaling", name="street"))
+    page = pages.page(check(client, first_page(world, client), name="street"))
 
     assert "There: serving." in page.text
     assert "serving" in page.options
     assert "other" not in page.options
 
 
-def test_a_request_with_a_queue_is_reviewed_and_stored(world: World, client: Client) -> None:
+def test_a_request_with_a_queue_says_it_and_is_stored(world: World, client: Client) -> None:
     queues.install(world)
 
-    reviewed = review(world, client, placement_queue="serving")
-    go_on(client, reviewed, "submit")
+    page = filled_in(world, client, placement_queue="serving")
+    send(client, page)
 
-    assert pages.page(reviewed).term("Kueue queue") == "serving"
+    assert "queue serving" in summary_of(pages.page(page), "Placement")
     assert Revision.objects.get().spec["placement"]["queue"] == "serving"

@@ -62,16 +62,15 @@ def test_the_copied_scripts_make_the_same_request_as_the_form(
             "version": str(world.version1.pk),
             "cluster": str(world.cluster_id),
             "name": name,
-            "at": "scaling",
             "go": go,
         }
         host = live_server.url.removeprefix("http://")
         return client.post(URL, typed, HTTP_HOST=host).content.decode()
 
     page("by-form", "submit")
-    python = script(page("by-python", "review"), 1)
+    python = script(page("by-python", "check"), 1)
     run([sys.executable, "-c", python], env)
-    curl = script(page("by-curl", "review"), 2)
+    curl = script(page("by-curl", "check"), 2)
     run(["sh", "-c", curl], env)
 
     made = {change.deployment.name: change for change in ChangeRequest.objects.all()}

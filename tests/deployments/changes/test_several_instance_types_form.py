@@ -11,8 +11,8 @@ from deployments.changes.selectors import deployment_descriptions
 from deployments.models import ChangeRequest, ModelVersion
 from portal.accounts.models import User
 from tests import page as pages
-from tests.deployments.changes.test_new_deployment import go_on
-from tests.deployments.changes.test_wizard_guards import review, serving_step, text_of
+from tests.deployments.changes.test_new_deployment import check, send
+from tests.deployments.changes.test_wizard_guards import filled_in, first_page, summary_of, text_of
 from tests.deployments.preflight.test_several_instance_types import nodes_of
 from tests.deployments.world import World
 
@@ -28,10 +28,9 @@ def client(world: World, signed_in: Callable[[User], Client]) -> Client:
 
 
 def test_the_form_names_the_types_that_fit_too(world: World, client: Client) -> None:
-    page = go_on(
+    page = check(
         client,
-        serving_step(world, client),
-        "scaling",
+        first_page(world, client),
         name="street",
         share="g5.xlarge|nvidia.com/gpu|1",
     )
@@ -42,16 +41,18 @@ def test_the_form_names_the_types_that_fit_too(world: World, client: Client) -> 
 def test_a_request_of_several_types_is_shown_with_all_of_them_and_a_range(
     world: World, client: Client
 ) -> None:
-    reviewed = review(
+    page = filled_in(
         world,
         client,
         share="g5.xlarge|nvidia.com/gpu|1",
         placement_other_instance_types="g6.xlarge",
     )
-    sent = go_on(client, reviewed, "submit")
+    sent = send(client, page)
 
-    assert pages.page(reviewed).term("Other instance types") == "g6.xlarge"
-    assert pages.page(reviewed).term("At min replicas") == "$0.80 to $1.01 / h"
+    assert "also on g6.xlarge" in summary_of(pages.page(page), "Placement")
+    side = pages.page(page).part("side")
+    assert next(side.all("h2")).text == "$0.80 to $1.01 / h"
+    assert side.term("A month") == "$587.50 to $734.38"
     change = ChangeRequest.objects.get()
     assert sent.status_code == 302
     shown = text_of(client.get(sent.url))

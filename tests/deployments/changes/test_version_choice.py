@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.models import Model, ModelVersion
+from deployments.models import ChangeRequest, Model, ModelVersion
 from deployments.states import VersionState
 from portal.accounts.models import User
 from tests import page as pages
 from tests.accounts import make_membership, make_team
-from tests.deployments.changes.test_new_deployment import URL, fields_of, go_on
+from tests.deployments.changes.test_new_deployment import URL, check, fields_of
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
 SHOWN = 20
-_LABEL = re.compile(r"<b>([a-z0-9-]+:\d+)</b>")
+_LABEL = re.compile(r'<option value="\d+"[^>]*>([a-z0-9-]+:\d+)(?: ·|<)')
 _OPTION = re.compile(r'<option value="([^"]+)"></option>')
-# The frame of the page, its versions, and what a cluster has.
-QUERIES = 16
+# The frame of the page, its versions with their aliases, and what a cluster has.
+QUERIES = 17
 
 
 @pytest.fixture
@@ -72,7 +72,8 @@ def test_the_newest_versions_are_shown_and_the_search_finds_the_others(
 
     assert shown(page) == [f"many:{number}" for number in range(60, 60 - SHOWN, -1)]
     total = ModelVersion.objects.filter(state=VersionState.READY).count()
-    assert f"The newest 20 of {total} versions." in page.content.decode()
+    search_line = next(pages.page(page).group("Find another version").all("summary")).text
+    assert search_line == (f"Find another version: {total} are ready, the newest 20 are listed")
     assert shown(found) == ["detector:1"]
     assert "detector:1" in pages.page(found).part("versions").text
     assert not pages.page(found).is_whole_page
@@ -86,7 +87,7 @@ def test_the_chosen_version_stays_in_the_list_and_chosen(world: World, client: C
     found = search(client, "versions", q="many:7", version=str(chosen.pk))
 
     assert shown(found) == [chosen.label, "many:7"]
-    assert pages.page(found).field("version", str(chosen.pk)).is_chosen
+    assert pages.page(found).field("version").value == str(chosen.pk)
 
 
 def test_enter_in_the_search_field_searches_and_keeps_what_was_typed(
@@ -94,16 +95,15 @@ def test_enter_in_the_search_field_searches_and_keeps_what_was_typed(
 ) -> None:
     add_versions(world, "many", 60)
     page = client.get(f"{URL}?version={world.version1.pk}")
-    page = go_on(client, page, "model", name="street")
+    page = check(client, page, name="street")
 
-    page = go_on(client, page, "serving", q="many:7")
+    page = client.post(URL, {**fields_of(page), "go": "submit", "q": "many:7"})
 
-    assert fields_of(page)["at"] == "model"
+    assert page.status_code == 200
     assert shown(page) == [world.version1.label, "many:7"]
     assert fields_of(page)["name"] == "street"
     assert fields_of(page)["version"] == str(world.version1.pk)
-    page = go_on(client, page, "serving")
-    assert fields_of(page)["at"] == "serving"
+    assert not ChangeRequest.objects.exists()
 
 
 def test_nothing_that_the_team_may_not_deploy_is_found(world: World, client: Client) -> None:
@@ -116,7 +116,7 @@ def test_nothing_that_the_team_may_not_deploy_is_found(world: World, client: Cli
     for version in (foreign, bad):
         assert shown(search(client, "versions", q=version.label, version=str(version.pk))) == []
         page = client.get(f"{URL}?version={version.pk}")
-        assert fields_of(page)["at"] == "model"
+        assert fields_of(page)["version"] == ""
         assert version.label not in shown(page)
 
 
@@ -145,13 +145,13 @@ def test_additional_models_are_suggested_as_they_are_typed(world: World, client:
 def test_an_additional_model_is_kept_or_refused_by_its_name(world: World, client: Client) -> None:
     add_versions(world, "classifier", 30)
     page = client.get(f"{URL}?version={world.version1.pk}")
-    page = go_on(client, page, "scaling", name="street")
+    page = check(client, page, name="street")
 
-    kept = go_on(client, page, "review", additional_model_1="classifier:4")
-    refused = go_on(client, page, "review", additional_model_1="nothing:4")
+    kept = check(client, page, additional_model_1="classifier:4")
+    refused = check(client, page, additional_model_1="nothing:4")
 
     assert fields_of(kept)["additional_model_1"] == "classifier:4"
-    assert fields_of(refused)["at"] == "scaling"
+    assert pages.page(refused).group("Multi-model serving").is_open
     assert fields_of(refused)["additional_model_1"] == "nothing:4"
     assert "Select a valid choice. nothing:4" in refused.content.decode()
 

@@ -1,4 +1,4 @@
-"""The wizard: names are checked at once, Review says every choice, and a failing check refuses."""
+"""A new deployment: names are checked at once, closed sections say their values, and a failing check refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deployments.models import ChangeRequest, Deployment
 from portal.accounts.models import Team, User
 from portal.audit.models import AuditEvent
 from tests import page as pages
-from tests.deployments.changes.test_new_deployment import URL, fields_of, go_on
+from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 
@@ -29,15 +29,13 @@ def text_of(page: Any) -> str:
     return html.unescape(page.content.decode())
 
 
-def serving_step(world: World, client: Client) -> Any:
+def first_page(world: World, client: Client) -> Any:
     return client.get(f"{URL}?version={world.version1.pk}")
 
 
-def review(world: World, client: Client, **typed: str) -> Any:
-    page = go_on(
-        client, serving_step(world, client), "scaling", name="street", network_access="open"
-    )
-    return go_on(client, page, "review", **typed)
+def filled_in(world: World, client: Client, **typed: str) -> Any:
+    page = check(client, first_page(world, client), name="street", network_access="open")
+    return check(client, page, **typed)
 
 
 @pytest.mark.parametrize(
@@ -53,79 +51,93 @@ def review(world: World, client: Client, **typed: str) -> Any:
         ("detector", "vision/detector already exists on this cluster"),
     ],
 )
-def test_a_name_is_refused_at_its_field_before_the_next_step(
+def test_a_name_is_refused_at_its_field(
     world: World, client: Client, name: str, message: str
 ) -> None:
     world.serving()
 
-    page = go_on(client, serving_step(world, client), "scaling", name=name)
+    page = check(client, first_page(world, client), name=name)
 
     assert page.status_code == 422
-    assert fields_of(page)["at"] == "serving"
     assert message in text_of(page)
     assert fields_of(page)["name"] == html.escape(name)
 
 
 @pytest.mark.parametrize("name", ["a", "x" * 30, "a-1", "street-r"])
-def test_names_at_the_bound_go_on(world: World, client: Client, name: str) -> None:
-    page = go_on(client, serving_step(world, client), "scaling", name=name)
+def test_names_at_the_bound_are_accepted(world: World, client: Client, name: str) -> None:
+    page = check(client, first_page(world, client), name=name)
 
-    assert fields_of(page)["at"] == "scaling"
+    assert page.status_code == 200
+    assert f"{name} is available." in text_of(page)
 
 
 def test_the_field_shows_its_error_while_typing(world: World, client: Client) -> None:
-    typed = {**fields_of(serving_step(world, client)), "name": "Street_1"}
+    typed = {**fields_of(first_page(world, client)), "name": "Street_1"}
 
     wrong = client.post(URL, typed, **HTMX, HTTP_HX_TARGET="side")
     right = client.post(URL, {**typed, "name": "street"}, **HTMX, HTTP_HX_TARGET="side")
 
-    at_field = pages.page(wrong).part("name-problem")
+    at_field = pages.page(wrong).part("field-name")
     assert at_field.attributes["hx-swap-oob"] == "true"
     assert "For example 'street-1'." in at_field.text
-    assert pages.page(right).part("name-problem").text == ""
+    assert at_field.field("name").value == "Street_1"
+    assert "For example" not in pages.page(right).part("field-name").text
 
 
 def test_the_first_suggestion_is_free(world: World, client: Client) -> None:
     world.serving()
 
-    assert fields_of(serving_step(world, client))["name"] == "detector-2"
+    assert fields_of(first_page(world, client))["name"] == "detector-2"
 
 
 def test_a_retired_deployment_gives_its_name_back(world: World, client: Client) -> None:
     world.serving()
     Deployment.objects.update(is_retired=True)
 
-    assert fields_of(serving_step(world, client))["name"] == "detector"
+    assert fields_of(first_page(world, client))["name"] == "detector"
 
 
-def test_review_says_every_choice_and_leads_back_to_its_step(world: World, client: Client) -> None:
-    page = review(world, client, min_replicas="1", max_replicas="2", memory="4Gi", warm_up="on")
-    chosen = pages.page(page).part("chosen")
+def test_closed_sections_say_their_values(world: World, client: Client) -> None:
+    typed = {"min_replicas": "2", "max_replicas": "2", "memory": "4Gi", "warm_up": "on"}
+    typed |= {
+        "storage_model_cache": "volume",
+        "storage_volume_claim": "models",
+        "env": "APP_A=1\nAPP_B=2",
+    }
+    shown = pages.page(filled_in(world, client, **typed))
 
-    assert chosen.term("Version") == "detector:1"
-    assert chosen.term("Name") == "street"
-    assert chosen.term("Environment") == "production"
-    assert chosen.term("Engine") == "KServe · Triton"
-    assert chosen.term("GPU") == "1 GPU of g5.xlarge"
-    assert (chosen.term("Min replicas"), chosen.term("Max replicas")) == ("1", "2")
-    assert chosen.term("Memory") == "4Gi"
-    assert chosen.term("Warm up") == "on"
-    assert not {"None", "True"} & {value.text for value in chosen.all("dd")}
-    assert [button.value for button in chosen.all("button")] == ["model", "serving", "scaling"]
-    back = go_on(client, page, "serving")
-    assert (fields_of(back)["at"], fields_of(back)["name"]) == ("serving", "street")
+    assert summary_of(shown, "GPU and cluster") == (
+        "1 \N{MULTIPLICATION SIGN} A10G (g5.xlarge) on eks-test · chosen for you"
+    )
+    assert summary_of(shown, "Scaling") == ("fixed at 2 replicas · 9 settings at their defaults")
+    assert summary_of(shown, "Engine") == "KServe · Triton"
+    assert summary_of(shown, "Batching and Triton") == (
+        "dynamic batches, 1 instance per GPU, warmed up · 30 settings at their defaults"
+    )
+    assert summary_of(shown, "Placement") == "on-demand, spread across zones"
+    assert summary_of(shown, "Multi-model serving") == "one model per Triton"
+    assert summary_of(shown, "Resources and network") == (
+        "2 CPU, 4Gi memory, 2 environment variables · Model cache on a shared volume · Volume claim models · 9 settings at their defaults"
+    )
+
+
+def summary_of(shown: pages.Part, title: str) -> str:
+    """What a closed section says of its values."""
+    section = shown.group(title)
+    assert not section.is_open
+    return next(section.all("summary")).text.removeprefix(title).strip()
 
 
 def test_a_failing_check_rests_the_button_and_the_server_refuses_too(
     world: World, client: Client
 ) -> None:
     Team.objects.filter(pk=world.team.pk).update(quota_gpus=0)
-    page = review(world, client)
+    page = filled_in(world, client)
     audited = AuditEvent.objects.count()
 
     assert pages.page(page).buttons["Request deployment"].is_disabled
     assert "1 check fails. Fix it" in text_of(page)
-    answer = go_on(client, page, "submit")
+    answer = send(client, page)
 
     assert answer.status_code == 422
     assert not Deployment.objects.exists()
@@ -160,9 +172,9 @@ def test_the_api_refuses_the_same(world: World) -> None:
 def test_a_warning_is_said_and_may_be_overridden(world: World, client: Client) -> None:
     Team.objects.filter(pk=world.team.pk).update(monthly_budget_amount=Decimal(1))
 
-    page = review(world, client)
+    page = filled_in(world, client)
 
     assert "You can still send the request" in text_of(page)
-    answer = go_on(client, page, "submit")
+    answer = send(client, page)
     assert answer.status_code == 302
     assert ChangeRequest.objects.count() == 1

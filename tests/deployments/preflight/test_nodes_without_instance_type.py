@@ -62,7 +62,7 @@ def test_a_labelled_node_is_offered_and_accepted(world: World, name: str) -> Non
     assert instance_types.list_unlabelled(cluster_id=world.cluster_id) == {}
 
 
-def test_the_wizard_says_why_it_does_not_offer_it(world: World) -> None:
+def test_the_form_says_why_it_does_not_offer_it(world: World) -> None:
     _rename({})
     _rename({}, number=1)
     client = Client()

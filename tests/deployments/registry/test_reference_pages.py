@@ -53,7 +53,7 @@ def version(world: World) -> ModelVersion:
     )
 
 
-def new(client: Client, world: World, version: ModelVersion, at: str, **typed: str) -> Any:
+def new(client: Client, world: World, version: ModelVersion, **typed: str) -> Any:
     data = {
         "version": str(version.pk),
         "cluster": str(world.cluster_id),
@@ -61,7 +61,6 @@ def new(client: Client, world: World, version: ModelVersion, at: str, **typed: s
         "engine": "kserve-vllm",
         "share": "g5.xlarge|nvidia.com/gpu|1",
         "network_access": "open",
-        "at": at,
         **typed,
     }
     return client.post("/vision/deployments/new", data)
@@ -138,11 +137,11 @@ def test_the_form_takes_the_weights_from_the_version_and_needs_nothing_else(
     assert page.field("engine", "triton").is_disabled
 
 
-def test_the_engine_follows_the_version_while_that_is_chosen(
+def test_the_engine_follows_the_version_until_somebody_chooses_it(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    chosen = new(client, world, version, "model", engine="kserve-triton", go="serving")
-    response = new(client, world, version, "review", engine="kserve-triton", go="submit")
+    chosen = new(client, world, version, engine="kserve-triton", suggested_engine="kserve-triton")
+    response = new(client, world, version, engine="kserve-triton", go="submit")
 
     assert pages.page(chosen).field("engine", "kserve-vllm").is_chosen
     # An explicit choice is refused with a message, not changed.
@@ -153,21 +152,19 @@ def test_the_engine_follows_the_version_while_that_is_chosen(
 def test_a_reference_is_not_offered_beside_others(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    page = pages.page(
-        client.post("/vision/deployments/new", {"version": world.version1.pk, "at": "scaling"})
-    )
+    page = pages.page(client.post("/vision/deployments/new", {"version": world.version1.pk}))
 
     assert page.fields("additional_model_1")
-    assert "chat:1" not in page.text
+    assert "chat:1" not in page.group("Multi-model serving").text
 
 
 def test_the_request_from_the_form_serves_exactly_those_weights(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    review = text_of(new(client, world, version, "review"))
-    submitted = new(client, world, version, "review", go="submit")
+    page = text_of(new(client, world, version))
+    submitted = new(client, world, version, go="submit")
 
-    assert "which the portal does not verify" in review
+    assert "which the portal does not verify" in page
     change = ChangeRequest.objects.get()
     assert submitted.url == f"/approvals/{change.pk}"
     assert change.revision is not None
@@ -180,7 +177,7 @@ def test_the_request_from_the_form_serves_exactly_those_weights(
 def test_the_copied_request_is_taken_by_the_api(
     client: Client, world: World, version: ModelVersion
 ) -> None:
-    page = text_of(new(client, world, version, "review"))
+    page = text_of(new(client, world, version))
     start = page.index("comment: ''", page.index("YAML</summary>"))
     body = yaml.safe_load(page[page.rindex("name: chat", 0, start) : start + len("comment: ''")])
 
