@@ -235,7 +235,7 @@ def _share_choices(clusters: Mapping[str, Sequence[SingleGpu]]) -> list[tuple[st
 
 def _describe_gpu(gpu: SingleGpu) -> str:
     """Describe a GPU by its model: "A10G", "T4, shared" or "A100-SXM4-80GB, slice 1g.10gb"."""
-    model = gpu.gpu_name.removeprefix("NVIDIA-") or "GPU"
+    model = gpu.gpu_name.removeprefix("NVIDIA").lstrip(" -") or "GPU"
     if gpu.gpu_resource.startswith(shares.MIG_PREFIX):
         return f"{model}, slice {gpu.gpu_resource.removeprefix(shares.MIG_PREFIX)}"
     shared = ", shared" if gpu.gpu_resource == shares.SHARED else ""
