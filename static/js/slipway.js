@@ -112,6 +112,25 @@
     button.hidden = spare.length < 2;
   });
 
+  // The heading of a fold tells the values that the page came with, so it counts the fields that were changed since.
+  const isChanged = (field) => {
+    if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
+    if (!field.matches("select")) return field.value !== field.defaultValue;
+    const options = [...field.options];
+    return field.selectedIndex !== Math.max(options.findIndex((one) => one.defaultSelected), 0);
+  };
+  const countChanges = (fold) => {
+    const label = fold.querySelector("[data-fold-values]");
+    label.dataset.foldValues ||= label.textContent;
+    const count = new Set(all("input, select, textarea", fold).filter(isChanged).map(({ name }) => name)).size;
+    label.textContent = count ? `${count} changed` : label.dataset.foldValues;
+  };
+  document.addEventListener("change", ({ target }) => {
+    const fold = target.closest("details.fold");
+    if (fold) countChanges(fold);
+  });
+  document.addEventListener("reset", ({ target }) => setTimeout(() => all("details.fold", target).forEach(countChanges)));
+
   // Relative times stay true while the page is open. The format is that of portal/ui/formats.py.
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const since = (at) => {

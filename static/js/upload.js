@@ -4,7 +4,7 @@ The modules in static/js/upload/ do the work; this one joins them to the page. *
 import { ConnectionLost, Problem, Stopped, api } from "./upload/api.js";
 import * as choosing from "./upload/choosing.js";
 import { fileDigest, hasPartDigests } from "./upload/digests.js";
-import { clearAtFields, declarationOf, metadataOf, showAtFields, suggestName } from "./upload/fields.js";
+import { clearAtFields, declarationOf, lockStarted, mergeMetadata, metadataOf, showAtFields, suggestName } from "./upload/fields.js";
 import { FileList } from "./upload/list.js";
 import { digest, draftFiles, preview } from "./upload/preview.js";
 import { Progress } from "./upload/progress.js";
@@ -14,7 +14,7 @@ import { Transfer, isGone } from "./upload/transfer.js";
 const form = document.querySelector("#upload");
 const at = (id) => document.getElementById(id);
 
-const run = { entries: [], name: "", total: 0, version: null, transfer: null, preview: null, stop: null, isBusy: false, isRefused: false, isOffline: false, isCanceled: false };
+const run = { entries: [], name: "", total: 0, version: null, isResumed: false, transfer: null, preview: null, stop: null, described: "", isBusy: false, isRefused: false, isOffline: false, isCanceled: false };
 
 const note = (text) => { at("file-note").textContent = text; };
 
@@ -36,7 +36,12 @@ const setBusy = (isBusy) => {
   at("send").disabled = isBusy || !run.entries.length || run.isRefused;
   ["file", "folder", "choose-folder", "add-files"].forEach((id) => { at(id).disabled = isBusy; });
   at("pause").textContent = isBusy ? "Pause" : "Resume";
-  list.lock(isBusy || Boolean(run.version));
+  lock();
+};
+/* Files, name and declaration are those that the upload was started with. */
+const lock = () => {
+  list.lock(run.isBusy || Boolean(run.version));
+  lockStarted(form, Boolean(run.version));
 };
 
 /* Choosing. */
@@ -74,7 +79,7 @@ const choose = async (read, { isAdded = false } = {}) => {
 };
 
 const take = (entries, name, ignored) => {
-  Object.assign(run, { entries, name, ignored, version: null, preview: null });
+  Object.assign(run, { entries, name, ignored, version: null, isResumed: false, preview: null });
   run.total = entries.reduce((sum, { file }) => sum + file.size, 0);
   at("file-name").textContent = name;
   at("progress").hidden = true;
@@ -152,8 +157,7 @@ const findUnfinished = async () => {
 };
 
 const propose = (version) => {
-  run.version = version;
-  form.elements.team.value = version.team;
+  Object.assign(run, { version, isResumed: true, described: NOT_DESCRIBED });
   form.elements.model.value = version.model;
   note(`${describeFiles()}. Already partly uploaded as ${version.model}:${version.number}.`);
   at("progress").hidden = false;
@@ -162,6 +166,20 @@ const propose = (version) => {
 };
 
 /* Sending. */
+const description = () => ({ metadata: metadataOf(form), readme: form.elements.readme.value });
+const NOT_DESCRIBED = JSON.stringify({ metadata: { labels: {}, metrics: {}, directions: {} }, readme: "" });
+
+/* Store what was typed since the upload was started. */
+const describe = async () => {
+  const typed = description();
+  if (JSON.stringify(typed) === run.described) return;
+  const body = run.isResumed
+    ? { metadata: mergeMetadata(run.version.metadata, typed.metadata), ...(typed.readme && { readme: typed.readme }) }
+    : typed;
+  await api("PATCH", `versions/${run.version.id}`, body);
+  run.described = JSON.stringify(typed);
+};
+
 const digestAll = async (sameSizes) => {
   const name = sameSizes.length ? `Comparing with version ${sameSizes[0].number}` : "Computing SHA-256";
   at("skip").hidden = !sameSizes.length;
@@ -196,10 +214,10 @@ const start = async (isDuplicateAllowed) => {
   requireNoPause();
   await digestAll(sameSizes);
   requireNoPause();
+  run.described = JSON.stringify(description());
   return api("POST", `models/${encodeURIComponent(team)}/${encodeURIComponent(model)}/versions`, {
     files: draftFiles(run.entries),
-    metadata: metadataOf(form),
-    readme: form.elements.readme.value,
+    ...description(),
     declared: declarationOf(form),
     part_checksums: hasPartDigests,
     allow_duplicate: isDuplicateAllowed,
@@ -223,12 +241,20 @@ const send = async () => {
   run.transfer = new Transfer(run.version, run.entries, (entry) => {
     list.update(entry);
     progress.show(run.transfer.sentBytes);
-  });
+  }, { beforeComplete: describe });
   progress.begin(run.total);
   const version = await alone(run.version.id, () => run.transfer.run());
+  // Object storage may have joined the parts for minutes.
+  const problem = await describe().then(() => null, (error) => error);
   take([], "Drop the next model here, or choose one", []);
   note("Uploaded");
   showVerification(version);
+  if (!problem) {
+    form.reset();
+    return;
+  }
+  problem.message = `The files are uploaded. The last change of their details is not saved: ${problem.message}`;
+  showProblem(problem);
 };
 
 const go = async ({ isDuplicateAllowed = false } = {}) => {
@@ -242,7 +268,7 @@ const go = async ({ isDuplicateAllowed = false } = {}) => {
   at("drop").scrollIntoView({ block: "nearest" });
   try {
     run.version ??= await start(isDuplicateAllowed);
-    list.lock(true);
+    lock();
     requireNoPause();
     await send();
   } catch (error) {

@@ -12,6 +12,7 @@ def upload(page: Page, file: Path, name: str) -> None:
     page.goto("/vision/upload")
     page.set_input_files("#file", file)
     page.locator("[name=model]").fill(name)
+    page.get_by_text("Details", exact=True).click()
     page.locator("[name=metrics]").fill("accuracy = 0.99")
     page.locator("#send").click()
     anyway = page.locator("#anyway")

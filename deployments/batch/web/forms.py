@@ -14,6 +14,7 @@ from deployments.batch.domain.settings import PLACEMENT_FIELDS, BatchSettings
 from deployments.batch.services.requests import BatchDraft
 from deployments.models import ModelVersion
 from fleet.capacity.selectors.capacity import SingleGpu
+from fleet.gpus.domain import shares
 from portal.core import definitions
 from portal.ui.service_form import CommentForm, ServiceForm
 
@@ -54,17 +55,19 @@ class BatchForm(ServiceForm):
         "device_claims": "gpus",
     }
 
-    name = forms.CharField(max_length=40, help_text="Lowercase letters, digits and hyphens.")
-    model_version = forms.ChoiceField(label="Model version")
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
-        help_text="A file of JSON lines or CSV in S3, or a prefix that ends with /: each row is one request. Or a queue "
-        "to drain: a Redis stream (redis://redis.TEAM.svc:6379/STREAM), an SQS queue URL, or a Kafka topic (kafka://kafka.TEAM.svc:9092/TOPIC).",
+        label="Address of the rows",
+        help_text="An upload fills it in. Otherwise a file in S3, or a prefix that ends with /. Or a queue to drain: "
+        "a Redis stream (redis://redis.TEAM.svc:6379/STREAM), an SQS queue URL, or a Kafka topic (kafka://kafka.TEAM.svc:9092/TOPIC).",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
+    model_version = forms.ChoiceField(label="Model version")
+    name = forms.CharField(max_length=40, help_text="Lowercase letters, digits and hyphens.")
     output = forms.CharField(
         max_length=places.MAX_LENGTH,
         required=False,
-        help_text="Leave empty for a prefix of this job. Otherwise enter an empty prefix, or for a Redis stream another stream of the same server.",
+        help_text="Leave empty for a prefix named after the job. Otherwise enter an empty prefix, or for a Redis stream another stream of the same server.",
     )
     gpus = forms.ChoiceField(label="GPU", help_text="One for each worker.")
 
@@ -100,8 +103,8 @@ class BatchForm(ServiceForm):
             chosen.help_text = (
                 "The team has no ready version that Triton serves. Upload a model first."
             )
-        shares: Any = self.fields["gpus"]
-        shares.choices = _share_choices(clusters)
+        offered: Any = self.fields["gpus"]
+        offered.choices = _share_choices(clusters)
         # What no cluster offers is not asked for.
         has_claims = any(gpu.is_claimed for gpus in clusters.values() for gpu in gpus)
         lacking = (() if has_claims else _OF_CLAIM) + (() if queues else (_QUEUE,))
@@ -116,6 +119,36 @@ class BatchForm(ServiceForm):
         """The fields of the placement that the clusters know, each with its unit."""
         names = [name for name in _PLACEMENT if name in self.settings]
         return [(self[name], _FIELDS[name].unit) for name in names]
+
+    @property
+    def chosen_version(self) -> str:
+        """The label of the version that is chosen so far. Empty if none is."""
+        if self.is_bound:
+            return str(self["model_version"].value() or "")
+        field: Any = self.fields["model_version"]
+        return "" if self.suggested else next((value for value, _ in field.choices), "")
+
+    @property
+    def values_in_words(self) -> dict[str, str]:
+        """The values of the folded fields, by the name of their fold."""
+        workers, nodes, requests, hours, errors, tries, idle = (
+            self[name].value()
+            for name in (
+                *("workers", "capacity", "requests", "hours", "error_limit"),
+                *("tries", "idle_seconds"),
+            )
+        )
+        return {
+            "output": str(self["output"].value() or "named after the job, in the team's area"),
+            "workers": f"{workers} on {nodes} nodes, {requests} requests in flight each",
+            "limits": f"ends after {hours} h, tolerates {errors} rows without an answer",
+            "queue": f"{tries} attempts for each message, workers stop after {idle} s without one",
+        }
+
+    @property
+    def fields_in_error(self) -> list[str]:
+        """The labels of the fields whose values give no cost."""
+        return [str(self[name].label) for name in ("gpus", *self.settings) if self[name].errors]
 
     @property
     def workers(self) -> tuple[str, dict[str, Any]] | None:
@@ -193,8 +226,17 @@ def _share_choices(clusters: Mapping[str, Sequence[SingleGpu]]) -> list[tuple[st
     for name, gpus in clusters.items():
         for gpu in gpus:
             value = f"{name} {gpu.instance_type} {gpu.gpu_resource}"
-            text = f"{name}: {gpu.instance_type}, {gpu.gpu_resource}"
+            text = f"{name}: {_describe_gpu(gpu)}, {gpu.instance_type}"
             if gpu.is_claimed:
                 value, text = f"{value} {_CLAIMED}", f"{text} by ResourceClaim"
             choices.append((value, text))
     return choices
+
+
+def _describe_gpu(gpu: SingleGpu) -> str:
+    """Describe a GPU by its model: "A10G", "T4, shared" or "A100-SXM4-80GB, slice 1g.10gb"."""
+    model = gpu.gpu_name.removeprefix("NVIDIA").lstrip(" -") or "GPU"
+    if gpu.gpu_resource.startswith(shares.MIG_PREFIX):
+        return f"{model}, slice {gpu.gpu_resource.removeprefix(shares.MIG_PREFIX)}"
+    shared = ", shared" if gpu.gpu_resource == shares.SHARED else ""
+    return f"{model}{shared}"

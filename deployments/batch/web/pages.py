@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from django.conf import settings
@@ -11,14 +12,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
-from deployments.batch.domain import descriptions, places
+from deployments.batch.domain import descriptions, places, queues, row_examples
+from deployments.batch.domain.row_examples import RowExamples
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import FINAL, BatchState
 from deployments.batch.selectors import jobs, waiting
 from deployments.batch.services import decisions, downloads, estimates, requests
 from deployments.batch.web.forms import BatchForm, JobDecisionForm
 from deployments.models import BatchJob, ModelVersion
-from deployments.registry.domain import loading
+from deployments.registry.domain import loading, signatures
 from deployments.registry.selectors import versions
 from deployments.spec.domain.engines import TRITON
 from deployments.spec.domain.placement import catalogue
@@ -84,9 +86,15 @@ def new_job(request: HttpRequest, user: User, team: str) -> HttpResponse:
         if job is not None:
             messages.success(request, "Request sent. Its input is being read.")
             return redirect("batch-job", team=team, name=job.name)
-    context = {"team": owner, "form": form, **_estimate(user, owner, form)}
+    context = {
+        "team": owner,
+        "form": form,
+        "row_examples": _row_examples(user, owner, form.chosen_version),
+        "is_queue": queues.is_queue(str(form["input"].value() or "")),
+        **_estimate(user, owner, form),
+    }
     status = form.status if is_request else 200
-    parts = {_ESTIMATE: "batch/_estimate.html"}
+    parts = {_ESTIMATE: "batch/_new_part.html"}
     return respond(request, "batch/new.html", context, parts=parts, status=status)
 
 
@@ -134,7 +142,9 @@ def part(request: HttpRequest, user: User, team: str, name: str, number: int) ->
 def _estimate(user: User, team: Team, form: BatchForm) -> dict[str, Any]:
     """Return the estimate of what is typed so far, or why there is none."""
     if form.workers is None:
-        return {"why_no_estimate": "Fix the highlighted fields to see the cost."}
+        wrong = ", ".join(form.fields_in_error)
+        problem = f"Fix {wrong} to see the cost." if wrong else "No cluster offers a single GPU."
+        return {"why_no_estimate": problem}
     cluster, pods = form.workers
     try:
         shown = estimates.estimate(actor=user, team_slug=team.slug, cluster=cluster, pods=pods)
@@ -154,6 +164,20 @@ def _versions(user: User, team: Team) -> list[ModelVersion]:
     if len(rows) <= _VERSIONS:
         rows.sort(key=lambda row: (row.model.name, -row.number))
     return [row for row in rows if TRITON in loading.engines_for(row.source_uri, row.format)]
+
+
+def _row_examples(user: User, team: Team, label: str) -> RowExamples | None:
+    """Return a row for the version of this label. None without such a version, and if its inputs are not known."""
+    model, _, number = label.rpartition(":")
+    if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII):
+        return None
+    try:
+        version = versions.get_version_by_number(
+            actor=user, team_slug=team.slug, name=model, number=int(number)
+        )
+    except NotFound:
+        return None
+    return row_examples.write_examples(signatures.from_json(version.signature))
 
 
 def _decide(user: User, job: BatchJob, form: JobDecisionForm) -> BatchJob:

@@ -23,6 +23,13 @@ _OVERLAPS = [
 ]
 
 
+_LIMITS = {
+    "requests_per_minute": "requests a minute",
+    "tokens_per_minute": "tokens a minute",
+    "tokens_per_day": "tokens a day",
+}
+
+
 class _KeyTerms(ServiceForm):
     """The limits and lifetime of a key. The platform's maximum is a setting, so it is read for each form."""
 
@@ -63,13 +70,6 @@ class _KeyTerms(ServiceForm):
 
 
 class NewKeyForm(_KeyTerms):
-    token_issuer = forms.ChoiceField(required=False, label="Calls with")
-    claim_value = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Value of the claim",
-        help_text="For a token: the value of its claim. Leave empty for a key.",
-    )
     name = forms.CharField(
         max_length=40,
         label="Caller",
@@ -84,7 +84,16 @@ class NewKeyForm(_KeyTerms):
         label="Contact",
         help_text="Who to contact before the key ends. Needed for a new caller.",
     )
-    days = forms.IntegerField(label="Valid for (days)")
+    days = forms.IntegerField(
+        label="Valid for", widget=forms.NumberInput(attrs={"data-unit": "days"})
+    )
+    token_issuer = forms.ChoiceField(required=False, label="Calls with")
+    claim_value = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Value of the claim",
+        help_text="For a token: the value of its claim. Leave empty for a key.",
+    )
 
     def __init__(
         self, *args: Any, issuers: Iterable[TokenIssuer] = (), issuer: str = "", **more: Any
@@ -97,6 +106,15 @@ class NewKeyForm(_KeyTerms):
         field = cast("forms.ChoiceField", self.fields["token_issuer"])
         field.choices = [("", "a key"), *named]
         field.initial = issuer
+
+    @property
+    def terms_in_words(self) -> str:
+        """The kind, the lifetime and the limits as the form has them: "service, 90 days, no limits"."""
+        values = {name: self[name].value() for name in (*_LIMITS, "days", "kind")}
+        limits_ = [f"{values[name]} {text}" for name, text in _LIMITS.items() if values[name]]
+        kind = values["kind"] or ConsumerKind.SERVICE
+        days = f"{values['days']} {'day' if str(values['days']) == '1' else 'days'}"
+        return ", ".join([str(kind), days, *(limits_ or ["no limits"])])
 
     def draft(self) -> KeyDraft:
         data = self.cleaned_data

@@ -61,16 +61,19 @@ class SingleGpu(NamedTuple):
     instance_type: str
     gpu_resource: str
     is_claimed: bool
+    gpu_name: str
 
 
 def list_single_gpus(*, cluster_id: int) -> list[SingleGpu]:
     """Return the single GPUs that nodes offer or would offer, cheapest first. Fast for any number of nodes."""
     spaces = node_spaces.one_of_each(cluster_id)
     found = offers.drop_neuron(_shares_of(cluster_id, spaces, _kinds_of(spaces)))
-    single = (share for share in found if share.gpus == 1)
-    return list(
-        dict.fromkeys(SingleGpu(*share.size[:2], is_claimed=share.is_claimed) for share in single)
-    )
+    singles: dict[tuple[str, str, bool], SingleGpu] = {}
+    for share in found:
+        if share.gpus == 1:
+            size = (share.instance_type, share.gpu_resource, share.is_claimed)
+            singles.setdefault(size, SingleGpu(*size, share.gpu_name))
+    return list(singles.values())
 
 
 def list_shares(*, cluster_id: int, instance_types: Collection[str] = ()) -> list[GpuShare]:

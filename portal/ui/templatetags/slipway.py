@@ -12,6 +12,7 @@ from django import template
 from django.core.paginator import Page, Paginator
 from django.forms import BoundField
 from django.template import Context
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -38,6 +39,8 @@ class PartPage(Page[Any]):
 _IN_APOSTROPHES = {ord(char): f"\\u{ord(char):04X}" for char in "&<>'"}
 _CURRENT = mark_safe(' aria-current="true"')
 _SELECTED = mark_safe(" selected")
+# Django writes it on each field with an error.
+_INVALID = 'aria-invalid="true"'
 
 
 @register.simple_tag
@@ -250,6 +253,14 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
 def checks(items: Sequence[Any]) -> dict[str, Any]:
     """Render rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
     return {"items": items}
+
+
+@register.simple_block_tag
+def fold(content: SafeString, title: str, values: str = "") -> SafeString:
+    """Fold fields behind a heading that shows their values in words. A field with an error opens the fold."""
+    is_open = _INVALID in content
+    context = {"content": content, "title": title, "values": values, "is_open": is_open}
+    return render_to_string("ui/tags/fold.html", context)
 
 
 @register.inclusion_tag("ui/tags/field.html")

@@ -1,4 +1,5 @@
 /* What the form says beside the files, as the API takes it. */
+import { nameOfFile } from "./text.js";
 
 const textOf = (form, name) => form.elements[name].value.trim();
 const linesOf = (form, name) => textOf(form, name).split("\n").map((line) => line.trim()).filter((line) => line);
@@ -24,6 +25,12 @@ export const metadataOf = (form) => {
   return metadata;
 };
 
+/* Those of an upload that another tab started, with what is typed here instead or besides. */
+export const mergeMetadata = (started, typed) => ({
+  ...started, ...typed,
+  ...Object.fromEntries(["labels", "metrics", "directions"].map((name) => [name, { ...started[name], ...typed[name] }])),
+});
+
 /* One input a line: image = 1 x 3 x 960 x 960. Other text is sent as it is; the server refuses it with a message. */
 export const declarationOf = (form) => {
   const sizes = {};
@@ -48,11 +55,19 @@ export const declarationOf = (form) => {
   };
 };
 
+/* Name the model after its file, unless a person named it. */
 export const suggestName = (form, name) => {
   const input = form.elements.model;
-  if (input.value) return;
-  const stem = name.replace(/(\.tar)?\.[^.]*$/, "") || name;
-  input.value = stem.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+/, "").slice(0, 40).replace(/-+$/, "");
+  if (input.value && input.value !== input.dataset.suggested) return;
+  input.value = nameOfFile(name);
+  input.dataset.suggested = input.value;
+};
+
+const DECLARED = ["supports_batching", "max_batch_size", "largest_inputs", "inputs", "outputs", "compute_capability"];
+
+/* What an upload was started with. Its metadata can still be changed. */
+export const lockStarted = (form, isLocked) => {
+  ["model", ...DECLARED].forEach((name) => { form.elements[name].disabled = isLocked; });
 };
 
 /* Show the problems beside their fields. Gives the first such input. */
@@ -67,8 +82,7 @@ export const showAtFields = (form, errors) => {
     note.textContent = detail;
     input.setAttribute("aria-invalid", "true");
     input.closest(".field").append(note);
-    const folded = input.closest("details");
-    if (folded) folded.open = true;
+    for (let fold = input.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
   });
   return named[0]?.[0];
 };

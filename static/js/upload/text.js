@@ -14,3 +14,9 @@ export const timeLeft = (seconds) => {
   if (seconds < 60) return `${Math.ceil(seconds)} s left`;
   return seconds < 5400 ? `${Math.ceil(seconds / 60)} min left` : `${(seconds / 3600).toFixed(1)} h left`;
 };
+
+/* A name for what comes from a file or folder: "Rows 2026.csv" is rows-2026. */
+export const nameOfFile = (file) => {
+  const stem = file.replace(/(\.tar)?\.[^.]*$/, "") || file;
+  return stem.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+/, "").slice(0, 40).replace(/-+$/, "");
+};

@@ -23,10 +23,11 @@ export class Transfer {
   #sending = new Map();
   #assembling = [];
 
-  /* `entries` are {path, file}; `changed` is called with one whenever its state or progress changes. `root` is where the
-     API has uploads of this kind. */
-  constructor(version, entries, changed, root = "versions") {
+  /* `entries` are {path, file}; `changed` is called with one whenever its state or progress changes. `beforeComplete` runs
+     once all bytes are sent; `root` is where the API has uploads of this kind. */
+  constructor(version, entries, changed, { beforeComplete = () => {}, root = "versions" } = {}) {
     this.version = version;
+    this.beforeComplete = beforeComplete;
     this.place = `${root}/${version.id}`;
     this.entries = entries;
     this.changed = changed;
@@ -49,6 +50,7 @@ export class Transfer {
       try {
         if (this.#isStopped) throw new Stopped();
         await this.#sendMissing();
+        await this.beforeComplete();
         return await this.#api("POST", `${this.place}/complete`);
       } catch (error) {
         if (this.#isStopped) throw new Stopped();

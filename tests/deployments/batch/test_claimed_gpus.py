@@ -169,10 +169,10 @@ def test_the_form_offers_them_beside_those_of_the_plugin(bench: Bench) -> None:
     headers = {"HX-Request": "true", "HX-Target": "batch-estimate"}
     card = page(client.post("/vision/batch/new", typed, headers=headers))
 
-    assert "eks-test: g5.xlarge, nvidia.com/gpu<" in html
-    assert "eks-test: p4de.24xlarge, nvidia.com/gpu by ResourceClaim" in html
+    assert "eks-test: A10G, g5.xlarge<" in html
+    assert "eks-test: A100-SXM4-80GB, p4de.24xlarge by ResourceClaim" in html
     assert "Product of claimed GPUs" in html
-    assert "eks-test: p4de.24xlarge, nvidia.com/mig-1g.10gb by ResourceClaim" in html
+    assert "eks-test: A100-SXM4-80GB, slice 1g.10gb, p4de.24xlarge by ResourceClaim" in html
     assert card.term("While it runs").startswith("$9.15/h")
     assert "offers a GPU with 100 GiB for claims" in card.text
 

@@ -77,7 +77,7 @@ def test_the_form_says_what_stands_in_its_way(bench: Bench) -> None:
     unknown = page(typed(bench)).text
     assert "A lead must approve it. The price of its nodes is not known." in unknown
     broken = page(typed(bench, workers="many")).text
-    assert "Fix the highlighted fields to see the cost." in broken
+    assert "Fix Workers to see the cost." in broken
 
 
 def test_the_page_has_the_estimate_of_its_defaults(bench: Bench, spot: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,22 @@ def test_a_file_is_uploaded_and_requested_while_the_cost_is_shown(
 
     card = form.locator("#batch-estimate")
     expect(card).to_contain_text("not known")
+    # The file names the job, unless a person does.
+    assert form.input_value("[name=name]") == "rows"
+    workers = form.locator("details", has_text="in flight")
+    workers.locator("summary").click()
     form.select_option("[name=capacity]", "on-demand")
     expect(card).to_contain_text("1 worker, on-demand")
     form.fill("[name=workers]", "3")
     form.locator("[name=workers]").blur()
     expect(card).to_contain_text("$18")
+    expect(workers.locator("summary")).to_have_text(re.compile(r"Workers\s+2 changed"))
     # The file is still the input, and nothing was requested by what changed.
     assert form.input_value("[name=input]").endswith("/rows.jsonl")
     assert not BatchJob.objects.exists()
     form.fill("[name=name]", "scores")
     assert form.input_value("[name=output]") == ""
+    form.get_by_text("Output", exact=True).click()
     form.fill("[name=output]", f"s3://{bench.bucket}/{OUT}scores/")
     form.get_by_role("button", name="Request batch job").click()
     form.wait_for_url("**/vision/batch/scores")
@@ -110,3 +117,21 @@ def test_a_job_is_not_requested_while_its_rows_are_sent(
     held[0].continue_()
     expect(button).to_be_enabled()
     assert form.input_value("[name=input]").endswith("/rows.jsonl")
+
+
+def test_settings_of_queues_are_there_while_the_rows_are_a_queue(form: Page) -> None:
+    queue, address = form.locator("#queue-settings"), form.locator("[name=input]")
+    expect(queue).to_be_hidden()
+
+    address.fill("redis://redis.vision.svc:6379/requests")
+    expect(queue).to_be_visible()
+    queue.locator("summary").click()
+    form.fill("[name=secret]", "queue-auth")
+    address.fill("s3://bucket/rows.jsonl")
+    expect(queue).to_be_hidden()
+    # They are not sent, as they are refused for a job over files.
+    expect(form.locator("[name=secret]")).to_be_disabled()
+    address.fill("kafka://kafka.vision.svc:9092/requests")
+
+    expect(form.locator("[name=secret]")).to_have_value("queue-auth")
+    expect(form.locator("[name=secret]")).to_be_enabled()

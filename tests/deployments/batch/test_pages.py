@@ -106,6 +106,41 @@ def test_a_refusal_stands_at_its_field_and_keeps_what_was_typed(bench: Bench) ->
     assert not BatchJob.objects.exists()
 
 
+def test_an_error_in_a_fold_opens_it(bench: Bench) -> None:
+    client = signed_in(bench.world.member)
+    fresh = page(client.get("/vision/batch/new"))
+
+    wrong = page(client.post("/vision/batch/new", {"name": "scores", "hours": "ten"}))
+
+    headings = ("Output", "Workers", "Limits", "Queue")
+    assert [fresh.group(heading).is_open for heading in headings] == [False] * 4
+    assert fresh.group("Limits").text.startswith(
+        "Limits ends after 6 h, tolerates 100 rows without an answer"
+    )
+    assert wrong.group("Limits").is_open
+    assert not wrong.group("Output").is_open
+    assert wrong.field("hours").value == "ten"
+    assert wrong.field("name").value == "scores"
+
+
+def test_a_row_is_shown_for_the_version_that_is_chosen(bench: Bench) -> None:
+    tensor = {"name": "x", "dtype": "FP32", "dims": [-1, 2]}
+    signature = {"inputs": [tensor], "outputs": [], "max_batch_size": 32}
+    ModelVersion.objects.filter(pk=bench.world.version1.pk).update(signature=signature)
+    client = signed_in(bench.world.member)
+    swap = {"HX-Request": "true", "HX-Target": "batch-estimate"}
+
+    known = page(client.post("/vision/batch/new", {"model_version": "detector:1"}, headers=swap))
+    missing = page(client.post("/vision/batch/new", {"model_version": "detector:9"}, headers=swap))
+
+    row = known.part("row-format")
+    assert row.attributes["hx-swap-oob"] == "true"
+    assert "A row of detector:1, in JSON lines or CSV" in row.text
+    assert '{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [0.5, 0.5]}' in row.text
+    assert 'id,x r1,"[0.5, 0.5]"' in row.text
+    assert "Choose a version" in missing.part("row-format").text
+
+
 def test_the_costs_page_leads_to_the_job() -> None:
     query: Any = None
     key = GroupKey(team_slug="vision", deployment="batch/scores")

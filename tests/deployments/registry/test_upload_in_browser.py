@@ -29,12 +29,16 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     page.goto("/vision/upload")
     page.set_input_files("#file", big_model(tmp_path))
     expect(page.locator("[name=model]")).to_have_value("detector")
+    page.click("text=Details")
     page.fill("[name=metrics]", "accuracy = 0.91")
     page.click("text=Batching, sizes, inputs and outputs")
     page.fill("[name=max_batch_size]", "8")
     page.fill("[name=largest_inputs]", "x = -1 x four")
+    page.click("text=Batching, sizes, inputs and outputs")
+    expect(page.locator("[name=largest_inputs]")).to_be_hidden()
     page.click("#send")
     expect(page.locator("[name=largest_inputs]")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("[name=largest_inputs]")).to_be_focused()
     page.fill("[name=largest_inputs]", "x = -1 x 4")
     page.click("#send")
 
@@ -53,6 +57,69 @@ def test_a_file_chosen_in_the_browser_becomes_ready_before_the_eyes(
     declared_sha256 = apart(lambda: ArtifactFile.objects.get().declared_sha256)
     assert version.sha256 == declared_sha256 != ""
     assert page.complaints == []  # type: ignore[attr-defined]
+
+
+def test_a_laptop_shows_the_button_without_scrolling(page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/vision/upload")
+    expect(page.locator("#send")).to_be_in_viewport(ratio=1)
+    page.set_input_files("#file", big_model(tmp_path))
+
+    expect(page.locator("#file-note")).to_contain_text("ONNX")
+    expect(page.locator("#send")).to_be_in_viewport(ratio=1)
+    expect(page.locator("[name=metrics]")).to_be_hidden()
+
+
+def test_a_name_follows_the_file_until_it_is_typed(page: Page, tmp_path: Path) -> None:
+    names = ("First Model.onnx", "second.onnx")
+    for name in names:
+        (tmp_path / name).write_bytes(onnx_models.linear())
+    model = page.locator("[name=model]")
+    page.goto("/vision/upload")
+
+    page.set_input_files("#file", tmp_path / names[0])
+    expect(model).to_have_value("first-model")
+    page.set_input_files("#file", tmp_path / names[1])
+    expect(model).to_have_value("second")
+    model.fill("mine")
+    page.set_input_files("#file", tmp_path / names[0])
+
+    expect(page.locator("#file-name")).to_have_text(names[0])
+    expect(model).to_have_value("mine")
+
+
+def test_details_typed_while_files_are_sent_are_kept(page: Page, tmp_path: Path) -> None:
+    path = big_model(tmp_path)
+    held: list[Route] = []
+    is_typed = False
+
+    def wait_for_typing(route: Route) -> None:
+        route.continue_() if is_typed else held.append(route)
+
+    page.context.route("**/detector.onnx?*", wait_for_typing)
+    page.goto("/vision/upload")
+    page.click("text=Details")
+    page.fill("[name=dataset_version]", "october")
+    page.set_input_files("#file", path)
+    page.click("#send")
+    expect(page.locator("[name=model]")).to_be_disabled()
+
+    page.fill("[name=metrics]", "accuracy 91")
+    is_typed = True
+    for route in held:
+        route.continue_()
+    expect(page.locator("[name=metrics]")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#pause")).to_have_text("Resume")
+    assert apart(lambda: ModelVersion.objects.get().state) == VersionState.UPLOADING
+    page.fill("[name=metrics]", "accuracy = 0.91")
+    page.click("#pause")
+
+    expect(page.locator("#verification")).to_have_attribute("data-state", "verifying")
+    metadata = {"dataset_version": "october", "metrics": {"accuracy": 0.91}}
+    assert apart(lambda: ModelVersion.objects.get().metadata) == metadata
+    # The next upload begins with an empty form.
+    expect(page.locator("[name=metrics]")).to_have_value("")
+    expect(page.locator("[name=model]")).to_have_value("")
 
 
 def test_torchscript_is_declared_in_the_form_and_corrected_on_its_page(
@@ -139,6 +206,7 @@ def test_a_refusal_stands_beside_its_field_and_keeps_what_was_typed(
     page.goto("/vision/upload")
     page.set_input_files("#file", path)
     page.fill("[name=model]", "My_Detector")
+    page.click("text=Details")
     page.fill("[name=metrics]", "accuracy 91")
     page.click("#send")
 
