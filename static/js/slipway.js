@@ -120,7 +120,8 @@
     return field.selectedIndex !== Math.max(options.findIndex((one) => one.defaultSelected), 0);
   };
   const countChanges = (fold) => {
-    const label = fold.querySelector("[data-fold-values]");
+    const label = fold.querySelector(":scope > summary > [data-fold-values]");
+    if (!label) return;
     label.dataset.foldValues ||= label.textContent;
     const count = new Set(all("input, select, textarea", fold).filter(isChanged).map(({ name }) => name)).size;
     label.textContent = count ? `${count} changed` : label.dataset.foldValues;

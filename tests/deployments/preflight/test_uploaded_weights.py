@@ -212,7 +212,7 @@ def test_the_form_offers_its_engines_and_shows_what_was_read(world: World) -> No
     version = uploaded(world)
     typed = {"version": str(version.pk), "cluster": str(world.cluster_id)}
 
-    built = drafts.build(world.member, world.team, typed, is_choosing_version=True)
+    built = drafts.build(world.member, world.team, typed)
 
     assert built.data["engine"] == "kserve-vllm"
     offered = {
