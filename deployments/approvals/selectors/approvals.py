@@ -131,11 +131,27 @@ def live_of(approvals: Iterable[Approval]) -> list[Approval]:
 
 def status_of(change: ChangeRequest) -> ApprovalStatus:
     """Return the approval status by the rules as last evaluated; a decision evaluates them again."""
+    given = _given_status_of(change)
+    return given if change.state == ChangeState.SUBMITTED else _or_earlier(change, given)
+
+
+def status_at_request(change: ChangeRequest) -> ApprovalStatus:
+    """Return the status of a request that is being made, to which earlier approvals may count. Its requester is the
+    actor, with the token that the request came by; later nothing tells what that token could.
+    """
+    return _or_earlier(change, _given_status_of(change))
+
+
+def _given_status_of(change: ChangeRequest) -> ApprovalStatus:
     live, required = live_approvals(change), required_as_stored(change)
     rows = rules.progress_of(required, map(approver_of, live), requester_id=change.requester_id)
-    status = ApprovalStatus(rows, is_emergency=any(approval.is_emergency for approval in live))
+    return ApprovalStatus(rows, is_emergency=any(approval.is_emergency for approval in live))
+
+
+def _or_earlier(change: ChangeRequest, status: ApprovalStatus) -> ApprovalStatus:
     if status.is_satisfied:
         return status
+    required = required_as_stored(change)
     earlier = earlier_approvals.find_for(change, required, actor=change.requester)
     return (
         status

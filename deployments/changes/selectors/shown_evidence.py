@@ -38,9 +38,11 @@ _COMPARED: Final[Mapping[str, str]] = {
 
 
 def collect_evidence(
-    change: ChangeRequest, reviewed: ReviewedChange | None = None
+    change: ChangeRequest, reviewed: ReviewedChange | None = None, *, is_approved: bool = False
 ) -> ShownEvidence:
-    """Return the evidence as it is now. `reviewed` is what was just rendered for the decision."""
+    """Return the evidence as it is now. `reviewed` is what was just rendered for the decision, `is_approved` says
+    that this decision lets the request run.
+    """
     subject, target = subject_of(change), change.subject
     described = subject.describe(change)
     rendered = subject.render(change) if reviewed is None else reviewed.rendered
@@ -63,7 +65,7 @@ def collect_evidence(
         manifests=rendered.to_yaml() if rendered else "",
         promotion=change.promotion,
         metadata=dict(subject.metadata(change)),
-        approval_status=_approval_status(change),
+        approval_status=_approval_status(change, is_approved=is_approved),
         approvals=tuple(_approval(approval) for approval in change.approvals.all()),
     )
 
@@ -93,9 +95,9 @@ def _checks(change: ChangeRequest) -> tuple[list[dict[str, Any]], datetime]:
     return change.checks, change.submitted_at or change.created_at
 
 
-def _approval_status(change: ChangeRequest) -> ShownStatus:
+def _approval_status(change: ChangeRequest, *, is_approved: bool) -> ShownStatus:
     """Return the status of the approvals at the decision, which stays although approvals expire after a week."""
-    status = approvals.status_of(change)
+    status = approvals.status_at_request(change) if is_approved else approvals.status_of(change)
     rows = tuple(
         ShownProgress(
             row.description,

@@ -48,7 +48,7 @@ def submit(
         after={"state": change.state, "kind": change.kind, **after},
         reason=change.comment,
     )
-    if not approval_selectors.status_of(change).is_satisfied:
+    if not approval_selectors.status_at_request(change).is_satisfied:
         notifications.approval_requested(change)
     return change
 

@@ -160,7 +160,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
     new_request.submit(actor=actor, change=change, after=after, rendered=rendered)
     label = f"{change.noun} of {version}" if version else change.noun
     subject_of(change).note(change, kind="requested", message=f"{label} requested", actor=actor)
-    status = approvals.status_of(change)
+    status = approvals.status_at_request(change)
     if status.is_satisfied:
         decisions.run_as_approved_before(actor, change, reason=status.description)
     return change

@@ -162,5 +162,7 @@ def _decided(
 ) -> dict[str, Any]:
     """Return the columns stored with a decision, which are removed when the request goes back to its approvers."""
     if old == ChangeState.SUBMITTED:
-        return shown_evidence.collect_evidence(change, reviewed).to_json()
+        is_approved = to == ChangeState.APPROVED
+        shown = shown_evidence.collect_evidence(change, reviewed, is_approved=is_approved)
+        return shown.to_json()
     return {} if to == ChangeState.SUBMITTED else change.decided

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from deployments.approvals.selectors import approvals
 from deployments.changes.services import requests
 from deployments.models import (
     Approval,
@@ -18,7 +19,9 @@ from deployments.models import (
 )
 from deployments.rollouts.services import actions
 from deployments.states import ChangeState
+from portal.accounts import tokens
 from portal.accounts.models import User
+from portal.accounts.scopes import Scope
 from portal.audit.models import AuditEvent
 from portal.core import clock
 from portal.notifications.models import Notice
@@ -183,3 +186,29 @@ def test_a_version_that_may_not_serve_is_not_returned_to(world: World, state: st
         roll_back(world, world.lead)
 
     assert not ChangeRequest.objects.filter(kind="roll_back").exists()
+
+
+@pytest.mark.parametrize(
+    ("scope", "state"),
+    [(Scope.REQUEST, ChangeState.SUBMITTED), (Scope.DECIDE, ChangeState.APPROVED)],
+)
+def test_a_token_rolls_back_at_once_only_if_it_may_decide(
+    world: World, scope: Scope, state: str
+) -> None:
+    deployment = promoted(world)
+    world.lead.authenticated_at = world.clock.at
+    scopes = {Scope.REQUEST, scope}
+    made = tokens.create(actor=world.lead, name="terminal", days=1, scopes=sorted(scopes))
+
+    answer = Client().post(
+        f"/api/v1/deployments/{deployment.pk}/changes",
+        {"kind": "roll_back", "revision_number": 1},
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {made.plain}"},
+    )
+
+    assert answer.status_code == 201, answer.json()
+    change = ChangeRequest.objects.get(kind="roll_back")
+    assert change.state == state
+    is_missing = approvals.status_of(change).missing > 0
+    assert is_missing is (state == ChangeState.SUBMITTED)
