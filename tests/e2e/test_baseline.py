@@ -29,7 +29,7 @@ def scene(demo: DemoProcess, member: Person, lead: Person, tmp_path: Path) -> It
 def test_stable_baseline_and_candidate_answer_and_only_the_candidate_stays(scene: Scene) -> None:
     again = scene.upload("again", Kind(rounds=STABLE.rounds, note="v2"))
 
-    with scene.load(60) as load:
+    with scene.load(30) as load:
         rollout_id = scene.start(again, STEPS, has_baseline=True)
         shown = scene.wait_until_promotable(rollout_id, 10)
         requests = wait_for("requests of the three", lambda: requests_by_role(scene))

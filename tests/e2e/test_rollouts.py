@@ -43,7 +43,7 @@ def scene(
 def test_a_good_one_is_promoted_step_by_step_and_no_request_fails(scene: Scene) -> None:
     good = scene.upload("good", Kind(rounds=GOOD.rounds, note="v2"))
 
-    with scene.load(60) as load:
+    with scene.load(30) as load:
         weights = scene.promote_through(scene.start(good, steps(25, 50)), [25, 50])
 
     assert [shown["requested_weight"] for shown in weights] == [25, 50]
