@@ -152,7 +152,7 @@ def test_at_eighteen_requests_a_second_each_choice_has_its_consequence(
         "Normal 5 → 25 → 50 → 100% About 2 h 10 min Finds errors above 1.6%, latency +50% +$2.18"
     )
     assert choice(shown, "careful") == (
-        "Careful 1 → 5 → 25 → 50 → 100% About 9 h Finds errors above 1.2%, latency +50% +$16.10, "
+        "Careful 1 → 5 → 25 → 50 → 100% About 9 h Finds errors above 1.2%, latency +50% +$16, "
         "with a baseline"
     )
 
