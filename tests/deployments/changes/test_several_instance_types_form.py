@@ -52,7 +52,7 @@ def test_a_request_of_several_types_is_shown_with_all_of_them_and_a_range(
     assert "also on g6.xlarge" in summary_of(pages.page(page), "Placement")
     side = pages.page(page).part("side")
     assert next(side.all("h2")).text == "$0.80 to $1.01 / h"
-    assert side.term("A month") == "$587.50 to $734.38"
+    assert side.term("A month") == "$588 to $734"
     change = ChangeRequest.objects.get()
     assert sent.status_code == 302
     shown = text_of(client.get(sent.url))
