@@ -1,4 +1,4 @@
-"""What a folded section says of its settings: their values in words, and how many have their default."""
+"""Summarise a folded section: the values of its settings in words, and how many have their default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form of a new deployment begins with, by its address: a version, a promotion or a clone."""
+"""Begin the form of a new deployment by its address: a version, a promotion or a clone."""
 
 from __future__ import annotations
 

@@ -117,7 +117,8 @@ def test_one_key_in_the_top_bar_switches_the_theme_and_back(page: Page, ana: Use
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     ana.refresh_from_db()
     assert ana.theme == "light"
-    page.get_by_role("button", name="Dark theme").click()
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="Dark theme").click()
     page.reload()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
