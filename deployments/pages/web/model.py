@@ -1,4 +1,4 @@
-"""The page of a model: versions with metrics and deployments, and a comparison of two."""
+"""The page of a model: its environments, versions with metrics, rollouts, and a comparison of two versions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from deployments.models import Deployment, Model, ModelVersion
+from deployments.pages.selectors import model_board
 from deployments.quality.web import lines
 from deployments.registry.domain import comparison, signatures
 from deployments.registry.domain.comparison import ComparedFact
@@ -69,6 +70,8 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "chart": metric_over_versions(versions, chosen) if chosen else None,
         "description": markdown.render(model.description),
         "golden_lines": lines.golden_lines(model),
+        "board": model_board.build_board(actor=user, model=model),
+        "rollouts": model_board.list_rollouts(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
     }
     return respond(request, "pages/model.html", context)
