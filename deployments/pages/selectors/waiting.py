@@ -1,4 +1,4 @@
-"""What the fleet page does not know of those who wait for GPUs: places in Kueue's queues, and idle deployments."""
+"""Places in Kueue's queues, queued batch jobs and idle deployments, for the fleet page's table of waits."""
 
 from __future__ import annotations
 

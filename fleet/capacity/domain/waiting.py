@@ -44,7 +44,7 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiter:
-    """What waits: pods of one workload that request the same. `units` of the resource are requested by each of its
+    """Pods of one workload that wait and request the same. `units` of the resource are requested by each of its
     `pods`. `since` is when the oldest of them was created. Without instance types any node will do.
     """
 
@@ -67,7 +67,7 @@ class Waiter:
 
     @property
     def requested(self) -> str:
-        """What it requests in all: "2 GPUs of g5.xlarge", for example."""
+        """Describe all that it requests: "2 GPUs of g5.xlarge", for example."""
         return _name_units(self, self.units * self.pods)
 
     @property
@@ -103,7 +103,7 @@ class IdleHolder:
 
 @dataclass(frozen=True, slots=True)
 class Relief:
-    """What would let a waiter start: `needed`, and either of `holders` scaled down or one of `alternatives`, which
+    """The ways to let a waiter start: `needed`, and either of `holders` scaled down or one of `alternatives`, which
     are commands. Without `needed` only time is needed, and `alternatives` say so.
     """
 
@@ -173,7 +173,7 @@ def _explain_gpus(
         return WaitingRow(
             waiter,
             f"{one} free by now" if waiter.units == 1 else f"{one} are free by now",
-            Relief("", (), ("the scheduler tries again by itself",)),
+            Relief("", (), ("the scheduler tries again automatically",)),
         )
     count = -(-missing // (largest // waiter.units))
     fixes = ("add a node" if count == 1 else f"add {format_count(count, 'node')}",)
@@ -242,11 +242,13 @@ def format_ordinal(number: int) -> str:
 
 
 def _relieve_queue(place: QueuePlace) -> Relief:
-    fixes = ["wait until what it admitted ends", "raise its quota"]
-    if place.position is not None and place.position > 1:
-        fixes[0] = f"wait for the {format_count(place.position - 1, 'workload')} before it"
+    first = "wait until admitted workloads end"
+    if place.position == 2:
+        first = "wait for the workload before it"
+    elif place.position is not None and place.position > 2:
+        first = f"wait for the {place.position - 1} workloads before it"
     queue = f"queue {place.queue}" if place.queue else "its queue"
-    return Relief(f"Quota of {queue}", (), tuple(fixes))
+    return Relief(f"Quota of {queue}", (), (first, "raise its quota"))
 
 
 def _choose(idle: Sequence[IdleHolder], waiter: Waiter, pods: int) -> tuple[IdleHolder, ...]:

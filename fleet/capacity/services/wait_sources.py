@@ -1,4 +1,4 @@
-"""What other apps know of those who wait: places in queues, jobs without pods, idle deployments. They register it."""
+"""Sources that other apps register: places in queues, jobs that have no pods yet, and idle deployments."""
 
 from __future__ import annotations
 

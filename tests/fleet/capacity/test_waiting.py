@@ -127,7 +127,7 @@ def test_no_node_of_the_type(types: tuple[str, ...], why: str, needed: str) -> N
 def test_what_fits_by_now_only_needs_time() -> None:
     assert explain(ONE, nodes(2)) == (
         "2 GPUs are free by now",
-        Relief("", (), ("the scheduler tries again by itself",)),
+        Relief("", (), ("the scheduler tries again automatically",)),
     )
 
 
@@ -170,12 +170,12 @@ def test_a_queue_frees_what_waits_in_it() -> None:
     assert explain(replace(ONE, place=place), nodes(0), RANKER) == (
         "2nd in queue serving: insufficient quota",
         Relief(
-            "Quota of queue serving", (), ("wait for the 1 workload before it", "raise its quota")
+            "Quota of queue serving", (), ("wait for the workload before it", "raise its quota")
         ),
     )
     assert explain(replace(ONE, reason="SchedulingGated"), nodes(0), RANKER) == (
         "In a queue",
-        Relief("Quota of its queue", (), ("wait until what it admitted ends", "raise its quota")),
+        Relief("Quota of its queue", (), ("wait until admitted workloads end", "raise its quota")),
     )
 
 
