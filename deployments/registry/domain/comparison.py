@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.domain.signatures import ANY, Signature
 from portal.core.definitions.figures import MINUS, format_figure, format_percent
+
+# Metrics that are equal in as many are the same: training writes 0.1 as 0.09999999999999998.
+_DIGITS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,24 @@ def compare_numbers(
 def compare_metrics(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[ComparedFact]:
     """Compare the metrics in the metadata of two versions: accuracy first, then alphabetical."""
     old, new = version_metadata.metrics_of(left), version_metadata.metrics_of(right)
-    facts = []
-    for name in version_metadata.metric_names((left, right)):
-        metadata = right if name in new else left
-        is_higher_better = version_metadata.is_higher_better(metadata, name)
-        pair = NumberPair(name, old.get(name), new.get(name), is_higher_better)
-        facts.append(replace(_compare_pair(pair, str), change=_describe_change(pair)))
-    return facts
+    pairs = [
+        NumberPair(
+            name,
+            old.get(name),
+            new.get(name),
+            version_metadata.is_higher_better(right if name in new else left, name),
+        )
+        for name in version_metadata.metric_names((left, right))
+    ]
+    return [_compare_metric(pair) for pair in pairs]
+
+
+def _compare_metric(pair: NumberPair) -> ComparedFact:
+    fact = _compare_pair(pair, lambda value: format_figure(value, _DIGITS))
+    if fact.left == fact.right:
+        return replace(fact, is_better=None)
+    exact = (_text(pair.left), _text(pair.right))
+    return replace(fact, change=_describe_change(pair), exact=exact)
 
 
 def _compare_pair(pair: NumberPair, describe: Callable[[float], str]) -> ComparedFact:

@@ -60,8 +60,8 @@ def test_each_metric_label_size_and_time_is_a_row(world: World, signed_in: SignI
     assert rows["GPU memory, estimate"] == ("400 MiB", "200 MiB", f"better {minus}50%")
     assert rows["memory, load test"] == ("300 MiB", "300 MiB", "same")
     assert rows["loaded in"] == ("1.5 s", "1.5 s", "same")
-    assert rows["first answer"] == ("40 ms", "40 ms", "same")
-    assert rows["warm request"] == ("10 ms", "15 ms", "worse +50%")
+    assert rows["first answer"] == ("40.0 ms", "40.0 ms", "same")
+    assert rows["warm request"] == ("10.0 ms", "15.0 ms", "worse +50%")
 
 
 def test_what_is_the_same_is_dimmed_and_groups_without_rows_say_so(

@@ -24,6 +24,7 @@ from portal.core.definitions.figures import format_seconds
         ({"accuracy": 0.9}, {"accuracy": 0.9}, ("0.9", "0.9", "", "same")),
         ({"accuracy": 0.9}, {}, ("0.9", "", "", "differs")),
         ({}, {"accuracy": 0}, ("", "0", "", "differs")),
+        ({"loss": 1 - 0.9}, {"loss": 0.1}, ("0.1", "0.1", "", "same")),
         ({"loss": 0}, {"loss": 1}, ("0", "1", "+1", "worse")),
     ],
 )
@@ -61,8 +62,8 @@ def test_numbers_that_read_alike_may_differ() -> None:
 
     assert comparison.compare_numbers(pairs, format_seconds) == [
         ComparedFact(
-            "first answer", "12 s", "12 s", "+0.083%", is_better=False, exact=("12.01", "12.02")
+            "first answer", "12 s", "12 s", "+0.08%", is_better=False, exact=("12.01", "12.02")
         ),
-        ComparedFact("loaded in", "", "3.0 s", exact=("", "3.0")),
+        ComparedFact("loaded in", "", "3 s", exact=("", "3.0")),
     ]
     assert comparison.compare_numbers(pairs, format_seconds)[0].is_different
