@@ -15,13 +15,15 @@ from portal.accounts.policy import Actor
 
 # Batch jobs have it in front of their name, where workloads of deployments have the name alone.
 _BATCH = "batch/"
+# Enough to choose from; the pods of each are looked up.
+_MOST_IDLE = 50
 
 
 def list_waiting(
-    *, actor: Actor, pending: Sequence[PendingPod], cluster_id: int | None = None
-) -> list[WaitingRow]:
-    """Explain each wait of `pending`, which the overview read for the actor, and of jobs that have no pods yet. The
-    longest wait comes first. Takes the same number of queries for any number of waits.
+    *, actor: Actor, pending: Sequence[PendingPod], most: int, cluster_id: int | None = None
+) -> tuple[list[WaitingRow], int]:
+    """Explain the `most` longest waits, and count all. They are those of `pending`, which the overview read for the
+    actor, and of jobs that have no pods yet. Takes the same number of queries for any number of waits.
     """
     visibility = overview.decide_visibility(actor)
     jobs = [
@@ -31,20 +33,22 @@ def list_waiting(
     ]
     waiters = waiting.group_waiters([*map(_describe_pod, pending), *jobs])
     if not waiters:
-        return []
+        return [], 0
+    count, waiters = len(waiters), waiters[:most]
     gated = {waiter.key for waiter in waiters if waiter.reason == waiting.GATED}
     places = wait_sources.find_places({key for key in gated if key[2]})
     placed = [replace(one, place=one.place or places.get(one.key)) for one in waiters]
     clusters = {waiter.cluster_id for waiter in waiters}
     resources = sorted({waiter.resource for waiter in waiters})
     nodes = readings.list_node_units(clusters, resources)
-    return waiting.explain(placed, nodes, _list_idle(clusters, resources, visibility.covers))
+    idle = _list_idle(clusters, resources, visibility.covers)
+    return waiting.explain(placed, nodes, idle), count
 
 
 def _list_idle(
     clusters: set[int], resources: Sequence[str], is_visible: Callable[[str], bool]
 ) -> list[IdleHolder]:
-    idle = wait_sources.list_idle(clusters)
+    idle = sorted(wait_sources.list_idle(clusters), key=lambda one: -one.idle_days)[:_MOST_IDLE]
     days = {(one.cluster_id, one.team_slug, one.name): one.idle_days for one in idle}
     names = {(one.team_slug, one.name) for one in idle}
     held = readings.list_held_units(clusters, resources, names) if names else []

@@ -55,16 +55,19 @@ def _context_of(request: HttpRequest, user: User) -> dict[str, Any]:
     views = overview.list_nodes(actor=user, ids=selection.shown)
     noticed = notices.list_nodes(cluster_id=cluster.id if cluster else None)
     shown = board.build(fleet, selection, views, noticed)
-    waits = waiting.list_waiting(
-        actor=user, pending=fleet.pending, cluster_id=cluster.id if cluster else None
+    waits, wait_count = waiting.list_waiting(
+        actor=user,
+        pending=fleet.pending,
+        most=_MOST_WAITS,
+        cluster_id=cluster.id if cluster else None,
     )
     has_more = bool(pool) and any(
         row.node_count > page * board.NODES_PER_PAGE for row in shown.pools
     )
     return {
         "board": shown,
-        "waits": waiting_rows.build(waits[:_MOST_WAITS]),
-        "wait_count": len(waits),
+        "waits": waiting_rows.build(waits),
+        "wait_count": wait_count,
         "previous_page": with_query(request, page=page - 1) if page > 1 else "",
         "next_page": with_query(request, page=page + 1) if has_more else "",
         "clusters": all_clusters,
