@@ -41,6 +41,7 @@ class DeploymentsConfig(AppConfig):
         drafts.before_close(usage.require_callable)
         cluster_load_test.register(Jobs())
         _register_costs()
+        _register_capacity()
 
 
 def _register_proof() -> None:
@@ -60,3 +61,10 @@ def _register_costs() -> None:
     for group_by in (GroupBy.DEPLOYMENT, GroupBy.REVISION):
         named_cost_pages.register(group_by, named_pages.existing_deployments)
     named_cost_pages.register(GroupBy.MODEL, named_pages.existing_models)
+
+
+def _register_capacity() -> None:
+    from deployments.pages.selectors import waiting  # noqa: PLC0415  models must be loaded
+    from fleet.capacity.services import wait_sources  # noqa: PLC0415  as above
+
+    wait_sources.register(waiting.DeploymentWaits())

@@ -15,6 +15,7 @@ from deployments.load_tests.web import places as load_test_places
 from deployments.pages.web import (
     approvals,
     callers,
+    compare_versions,
     decision_link,
     deployment_list,
     deployment_tabs,
@@ -55,7 +56,7 @@ _registry: list[URLPattern] = [
     path("<slug:team>/imports/<int:import_id>/cancel", imports.cancel, name="cancel-import"),
     path("<slug:team>/imports/<int:import_id>/resume", imports.resume, name="resume-import"),
     path(_MODEL, model.model_page, name="model"),
-    path(f"{_MODEL}/compare", model.compare, name="compare-versions"),
+    path(f"{_MODEL}/compare", compare_versions.compare, name="compare-versions"),
     path(f"{_MODEL}/golden-requests", golden_requests.save_answer, name="save-golden"),
     path(f"{_MODEL}/golden-requests/new", golden_requests.new_golden, name="new-golden"),
     path(

@@ -1,7 +1,8 @@
-"""The page of a model: versions with metrics and deployments, and a comparison of two."""
+"""The page of a model: its environments, versions with metrics, and rollouts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +12,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from deployments.models import Deployment, Model, ModelVersion
+from deployments.pages.selectors import model_board
 from deployments.quality.web import lines
-from deployments.registry.domain import comparison, signatures
-from deployments.registry.domain.comparison import ComparedFact
-from deployments.registry.domain.formats import catalogue
 from deployments.registry.domain.metadata import version_metadata
 from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import models as model_service
-from deployments.registry.web import signature
 from deployments.registry.web.charts import metric_over_versions
 from deployments.registry.web.forms import ModelForm
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
-from portal.core.errors import Invalid
 from portal.ui import markdown
 from portal.ui.access import keeps_input, people_only
 from portal.ui.addresses import with_query
@@ -32,7 +29,6 @@ from portal.ui.htmx import respond
 
 _PER_PAGE = 50
 _MAX_METRICS = 4
-_MAX_FACTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,44 +55,22 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
     metrics = version_metadata.metric_names(v.metadata for v in versions)
     chosen = request.GET.get("metric", "")
     chosen = chosen if chosen in metrics else next(iter(metrics), "")
+    serving = registry_versions.deployments_serving([version.pk for version in versions])
     context = {
         "model": model,
         "page": page,
         "metrics": metrics[:_MAX_METRICS],
         "metric_tabs": [MetricTab(m, with_query(request, metric=m), m == chosen) for m in metrics],
-        "rows": _rows(versions, metrics[:_MAX_METRICS]),
+        "rows": _rows(versions, metrics[:_MAX_METRICS], serving),
         "aliases": model.aliases.select_related("version"),
-        "chart": metric_over_versions(versions, chosen) if chosen else None,
+        "chart": metric_over_versions(versions, chosen, serving) if chosen else None,
         "description": markdown.render(model.description),
         "golden_lines": lines.golden_lines(model),
+        "board": model_board.build_board(actor=user, model=model),
+        "rollouts": model_board.list_rollouts(model),
         "can_upload": policy.is_allowed(user, Action.UPLOAD, model),
     }
     return respond(request, "pages/model.html", context)
-
-
-@require_GET
-@people_only
-def compare(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
-    model = registry_versions.get_model(actor=user, team_slug=team, name=name)
-    numbers = [int(text) for text in request.GET.getlist("v") if text.isascii() and text.isdigit()]
-    if len(numbers) != 2:
-        raise Invalid("Choose exactly two versions to compare.")
-    left, right = (
-        registry_versions.get_version_by_number(actor=user, team_slug=team, name=name, number=n)
-        for n in sorted(numbers)
-    )
-    context = {
-        "model": model,
-        "left": left,
-        "right": right,
-        "left_config": signature.truncate(left.config_pbtxt),
-        "right_config": signature.truncate(right.config_pbtxt),
-        "groups": [
-            (title, *comparison.truncate(facts, _MAX_FACTS))
-            for title, facts in _groups(left, right)
-        ],
-    }
-    return respond(request, "pages/compare.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -119,8 +93,11 @@ def _describe(user: User, model: Model, form: ModelForm) -> Model:
     )
 
 
-def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[ModelVersionRow]:
-    serving = registry_versions.deployments_serving([version.pk for version in versions])
+def _rows(
+    versions: list[ModelVersion],
+    metrics: list[str],
+    serving: Mapping[int, list[Deployment]],
+) -> list[ModelVersionRow]:
     return [
         ModelVersionRow(
             version=version,
@@ -129,42 +106,3 @@ def _rows(versions: list[ModelVersion], metrics: list[str]) -> list[ModelVersion
         )
         for version in versions
     ]
-
-
-def _groups(left: ModelVersion, right: ModelVersion) -> list[tuple[str, list[ComparedFact]]]:
-    return [
-        (
-            "Metadata",
-            comparison.compare(
-                version_metadata.flatten(left.metadata), version_metadata.flatten(right.metadata)
-            ),
-        ),
-        ("Artifact", comparison.compare(_file(left), _file(right))),
-        ("Files", comparison.compare(_files(left), _files(right))),
-        (
-            "Signature",
-            comparison.compare(
-                comparison.list_facts(signatures.from_json(left.signature)),
-                comparison.list_facts(signatures.from_json(right.signature)),
-            ),
-        ),
-    ]
-
-
-def _file(version: ModelVersion) -> dict[str, Any]:
-    return {
-        "state": version.state,
-        "reference": version.source_uri,
-        "file": version.filename,
-        "format": catalogue.describe(version.format),
-        "size in bytes": version.size_bytes,
-        "SHA-256": version.sha256[:16],
-        "GPU memory, MiB (estimate)": version.vram_estimate_mib,
-    }
-
-
-def _files(version: ModelVersion) -> dict[str, str]:
-    """Map the path of each file to the beginning of its SHA-256, or to its size before the verification."""
-    return {
-        file.path: file.sha256[:16] or f"{file.size_bytes:,} bytes" for file in version.files.all()
-    }

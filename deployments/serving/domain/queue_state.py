@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -72,6 +73,24 @@ class QueueState:
         if self.eviction:
             text = f"evicted ({self.eviction}); {text}"
         return f"{text}: {self.why}" if self.why else text
+
+
+def read_message(text: str, queue: str) -> QueueState | None:
+    """Read the part of a text that `QueueState.message` wrote of this queue. None if no pods wait in it."""
+    found = re.search(
+        rf"(\d+) pods? waits? in queue {re.escape(queue)}, position (\d+|not known)(?:: ([^;]*))?",
+        text,
+    )
+    if found is None:
+        return None
+    waiting, position, why = found.groups()
+    return QueueState(
+        queue,
+        PENDING,
+        waiting=int(waiting),
+        position=int(position) if position.isdigit() else None,
+        why=(why or "").strip(),
+    )
 
 
 def read_pod_queue(

@@ -114,6 +114,11 @@ class NodeSummary:
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
+    """A pod that requests GPUs and has no node yet. `deployment` is the workload's label; it and the names are empty
+    for pods of other teams. Without instance types any node will do.
+    """
+
+    cluster_id: int
     cluster_name: str
     namespace: str
     name: str
@@ -125,6 +130,8 @@ class PendingPod:
     reason: str
     message: str
     created_at: datetime
+    deployment: str = ""
+    instance_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

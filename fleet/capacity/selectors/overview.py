@@ -240,7 +240,9 @@ def _node(
 
 
 def _pending(visibility: _Visibility, cluster_id: int | None) -> list[PendingPod]:
-    pods = Pod.objects.filter(phase="Pending", gone_at=None, ended_at=None, gpu_units__gt=0)
+    """Return the pods without a node. One that has a node holds its GPUs and only starts."""
+    unscheduled = Pod.objects.filter(phase="Pending", node=None, node_name="")
+    pods = unscheduled.filter(gone_at=None, ended_at=None, gpu_units__gt=0)
     if cluster_id is not None:
         pods = pods.filter(cluster_id=cluster_id)
     rows = pods.select_related("cluster", "workload__team").order_by("created_at")
@@ -251,6 +253,7 @@ def _pending_pod(pod: Pod, visibility: _Visibility) -> PendingPod:
     team = pod.workload.team.slug if pod.workload else ""
     is_visible = visibility.covers(team)
     return PendingPod(
+        cluster_id=pod.cluster_id,
         cluster_name=pod.cluster.name,
         namespace=pod.namespace if is_visible else "",
         name=pod.name if is_visible else OTHER_TEAM,
@@ -262,6 +265,8 @@ def _pending_pod(pod: Pod, visibility: _Visibility) -> PendingPod:
         reason=pod.reason,
         message=pod.message,
         created_at=pod.created_at,
+        deployment=pod.workload.labels.get("deployment", "") if pod.workload and is_visible else "",
+        instance_types=tuple(pod.instance_types),
     )
 
 

@@ -277,5 +277,9 @@ def _url(holder: GpuHolder) -> str:
 
 
 def deployment_url(team_slug: str, deployment: str) -> str:
-    """Return the URL of the deployment's page, which another app serves. Empty without a deployment."""
-    return f"/{team_slug}/deployments/{deployment}" if team_slug and deployment else ""
+    """Return the URL of the page of a deployment or, as "batch/name", of a batch job, which another app serves. Empty
+    without either.
+    """
+    if not (team_slug and deployment):
+        return ""
+    return f"/{team_slug}/{'' if '/' in deployment else 'deployments/'}{deployment}"

@@ -10,7 +10,8 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from fleet.capacity.selectors import notices, overview
-from fleet.capacity.web import board
+from fleet.capacity.services import waiting
+from fleet.capacity.web import board, waiting_rows
 from fleet.clusters.selectors import clusters
 from portal.accounts.models import User
 from portal.core.cache import recent
@@ -19,6 +20,7 @@ from portal.ui.access import people_only
 from portal.ui.addresses import with_query
 
 _LAST_PAGE = 10_000
+_MOST_WAITS = 20
 
 
 @require_GET
@@ -53,11 +55,19 @@ def _context_of(request: HttpRequest, user: User) -> dict[str, Any]:
     views = overview.list_nodes(actor=user, ids=selection.shown)
     noticed = notices.list_nodes(cluster_id=cluster.id if cluster else None)
     shown = board.build(fleet, selection, views, noticed)
+    waits, wait_count = waiting.list_waiting(
+        actor=user,
+        pending=fleet.pending,
+        most=_MOST_WAITS,
+        cluster_id=cluster.id if cluster else None,
+    )
     has_more = bool(pool) and any(
         row.node_count > page * board.NODES_PER_PAGE for row in shown.pools
     )
     return {
         "board": shown,
+        "waits": waiting_rows.build(waits),
+        "wait_count": wait_count,
         "previous_page": with_query(request, page=page - 1) if page > 1 else "",
         "next_page": with_query(request, page=page + 1) if has_more else "",
         "clusters": all_clusters,

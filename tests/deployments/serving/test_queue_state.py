@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from deployments.serving.domain import queue_state
 from deployments.serving.domain.queue_state import QueueState
 from tests.deployments.queues import FULL, condition
@@ -105,3 +107,17 @@ def test_the_message_has_what_is_known() -> None:
     assert QueueState.from_json(QueueState("serving", "admitted").to_json()) == QueueState(
         "serving", "admitted"
     )
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        QueueState("serving", "pending", waiting=1, position=3, why="needs 2 GPUs, 1 is free"),
+        QueueState("serving", "pending", waiting=2),
+    ],
+)
+def test_what_a_message_says_can_be_read_again(state: QueueState) -> None:
+    assert queue_state.read_message(state.message, "serving") == state
+    assert queue_state.read_message(f"1 of 3 workers run; {state.message}", "serving") == state
+    assert queue_state.read_message(state.message, "other") is None
+    assert queue_state.read_message("admitted by queue serving", "serving") is None
