@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from deployments.pages.selectors import audit_subjects
 from portal.accounts import roles
 from portal.accounts.models import User
-from portal.audit import actions, selectors, streaming, verification
+from portal.audit import actions, grouping, selectors, streaming, verification
+from portal.audit.changes import ChangedValue, list_changed_values
+from portal.audit.grouping import AuditFact
 from portal.audit.models import AuditEvent, ChainCheck, StreamPosition
+from portal.core.definitions.counts import format_count
 from portal.core.errors import Forbidden
+from portal.dashboard import audit_links
 
 _PAGE = 50
 
@@ -31,22 +35,36 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    name: str
-    before: str | None
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class AuditLine:
     event: AuditEvent
     phrase: str
-    changes: Sequence[Change]
+    changes: Sequence[ChangedValue]
+    # The page of the object; empty if it has none.
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditGroup:
+    """The events of one actor about one object within a minute, newest first."""
+
+    lines: Sequence[AuditLine]
+
+    @property
+    def newest(self) -> AuditLine:
+        return self.lines[0]
+
+    @property
+    def earlier(self) -> Sequence[AuditLine]:
+        return self.lines[1:]
+
+    @property
+    def count(self) -> str:
+        return format_count(len(self.earlier), "more event")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    lines: Sequence[AuditLine]
+    groups: Sequence[AuditGroup]
     next_before_id: int | None
     team_slugs: Sequence[str]
     action_choices: Sequence[tuple[str, str]]
@@ -66,7 +84,7 @@ def read(*, actor: User, filters: AuditFilter) -> AuditPage:
     visible = selectors.list_events(team_slugs=None if actor.is_platform_admin else slugs)
     events = list(_filtered(visible, filters)[: _PAGE + 1])
     return AuditPage(
-        lines=[_line(event) for event in events[:_PAGE]],
+        groups=_group(events[:_PAGE], is_admin=actor.is_platform_admin),
         next_before_id=events[_PAGE - 1].pk if len(events) > _PAGE else None,
         team_slugs=slugs,
         action_choices=actions.choices(),
@@ -100,28 +118,28 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
 
 
-def _line(event: AuditEvent) -> AuditLine:
-    names = list(dict.fromkeys([*event.before, *event.after]))
-    changes = [
-        Change(
-            name.replace("_", " "), _format(event.before.get(name)), _format(event.after.get(name))
+def _group(events: Sequence[AuditEvent], *, is_admin: bool) -> list[AuditGroup]:
+    """Join the events of a page by actor and by the object that requests and rollouts are of."""
+    keys = {event.pk: (event.object_type, event.object_id) for event in events}
+    subjects = audit_subjects.find_subjects(set(keys.values()))
+    facts = [
+        AuditFact(
+            event_id=event.pk,
+            at=event.at,
+            actor=f"{event.actor_id}:{event.actor_name}",
+            subject=":".join(subjects.get(keys[event.pk], keys[event.pk])),
         )
-        for name in names
-        if event.before.get(name) != event.after.get(name)
+        for event in events
     ]
-    return AuditLine(event=event, phrase=actions.phrase_of(event.action), changes=changes)
+    lines = {event.pk: _line(event, is_admin=is_admin) for event in events}
+    groups = grouping.group_facts(facts)
+    return [AuditGroup([lines[fact.event_id] for fact in group]) for group in groups]
 
 
-def _format(value: Any) -> str | None:
-    """Format a stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(_format(item) or "none" for item in value) or "none"
-        case dict():
-            pairs = (f"{name.replace('_', ' ')} {_format(item)}" for name, item in value.items())
-            return "; ".join(pairs) or "none"
-    return str(value)
+def _line(event: AuditEvent, *, is_admin: bool) -> AuditLine:
+    return AuditLine(
+        event=event,
+        phrase=actions.phrase_of(event.action),
+        changes=list_changed_values(event.before, event.after),
+        url=audit_links.find_page(event, is_admin=is_admin),
+    )

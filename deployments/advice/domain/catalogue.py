@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from deployments.advice.domain.advice import Saving
-from deployments.advice.domain.evidence import EvidenceLine
+from deployments.advice.domain.evidence import DEMO_DATA, EvidenceLine
 from deployments.advice.domain.facts import WEEK_HOURS, DeploymentFacts, NodeFacts
 from deployments.advice.domain.kinds import (
     fewer_replicas,
@@ -103,5 +103,5 @@ def _marked(saving: Saving, made_up_hours: int) -> Saving:
     """Add an evidence line if some of the hours come from generated sample history."""
     if not made_up_hours:
         return saving
-    sample = EvidenceLine("Demo data", f"{made_up_hours} of {WEEK_HOURS} hours")
+    sample = EvidenceLine(DEMO_DATA, f"{made_up_hours} of {WEEK_HOURS} hours")
     return replace(saving, evidence=(*saving.evidence, sample))

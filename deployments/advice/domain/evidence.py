@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Final
+
+# The line that says how many of the hours are generated.
+DEMO_DATA: Final = "Demo data"
 
 
 @dataclass(frozen=True, slots=True)

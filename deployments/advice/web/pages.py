@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from deployments.advice.domain import catalogue
 from deployments.advice.domain.advice import MONTHS_PER_YEAR
+from deployments.advice.domain.certainty import Certainty, find_certainty
 from deployments.advice.domain.evidence import EvidenceLine
 from deployments.advice.selectors import items
 from deployments.advice.services import answers
@@ -61,6 +62,10 @@ class AdviceRow:
     @property
     def evidence(self) -> list[EvidenceLine]:
         return [EvidenceLine.from_json(row) for row in self.item.evidence]
+
+    @property
+    def certainty(self) -> Certainty:
+        return find_certainty(self.item.kind, self.evidence)
 
     @property
     def can_request(self) -> bool:
@@ -151,7 +156,7 @@ def _show(request: HttpRequest, user: User, refusal: DomainError | None = None) 
     page = Paginator(listed, _PER_PAGE).get_page(request.GET.get("page"))
     found: dict[str, list[AdviceItem]] = {shown or "open": list(page)}
     if not shown:
-        found |= {name: list(rows_of(states)[:_FEW]) for name, states in _SECTIONS.items()}
+        found["answered"] = list(rows_of(items.ANSWERED)[:_FEW])
     totals = items.totals(user, team_slug=slug)
     shown_teams = {item.team for item in itertools.chain(*found.values()) if item.team}
     node_uids = [item.node_uid for item in itertools.chain(*found.values()) if item.node_uid]

@@ -28,7 +28,7 @@ from deployments.serving.api.serializers import (
     DeploymentSerializer,
     ListedRevisionSerializer,
 )
-from deployments.serving.selectors import deployments, revision_roles
+from deployments.serving.selectors import deployments, revision_roles, timeline
 from deployments.states import DeploymentState
 from portal.api.actions import action
 from portal.api.base_serializer import Serializer, choice_of
@@ -151,5 +151,5 @@ class DeploymentEventsView(GenericAPIView[Any]):
         deployment = deployments.get_visible_by_id(
             actor=actor_of(request), deployment_id=deployment_id
         )
-        page = self.paginate_queryset(deployments.events_of(deployment))
+        page = self.paginate_queryset(timeline.list_events(deployment))
         return self.get_paginated_response(DeploymentEventSerializer(page, many=True).data)

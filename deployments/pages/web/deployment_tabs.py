@@ -57,7 +57,10 @@ def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 @people_only
 def timeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    context = tab_data.timeline_context(deployment, page=request.GET.get("page", "1"))
+    query = request.GET
+    context = tab_data.timeline_context(
+        deployment, page=query.get("page", "1"), kind=query.get("kind", "")
+    )
     return frame.show(request, user, deployment, "timeline", context, live=_TIMELINE)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.serving.selectors import deployments, statistics
+from deployments.serving.selectors import deployments, statistics, timeline
 from deployments.serving.selectors.deployments import RevisionStatus
 from deployments.serving.web.minute_chart import minute_chart
 from fleet.telemetry.domain.counters import LanguageStats, ServingStats
@@ -170,7 +170,7 @@ def _split_of_text(
 
 
 def _marks(deployment: Deployment, since: datetime) -> list[Mark]:
-    events = deployments.events_of(deployment).filter(at__gte=since)[:50]
+    events = timeline.list_events(deployment).filter(at__gte=since)[:50]
     moved = [event for event in events if event.kind in _MARKED]
     return [Mark(event.at, _short(event.message)) for event in reversed(moved[:_MAX_MARKS])]
 

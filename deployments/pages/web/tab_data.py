@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
@@ -13,14 +13,16 @@ from deployments.delivery.services import live_objects
 from deployments.manifests.domain import diff as manifest_diff
 from deployments.manifests.domain.metadata import to_yaml
 from deployments.models import Deployment, Revision
-from deployments.serving.selectors import deployments, revision_roles
+from deployments.serving.domain.event_meanings import EventTopic
+from deployments.serving.selectors import deployments, revision_roles, timeline
 from deployments.serving.selectors.revision_roles import RevisionRole
-from deployments.serving.web.events import event_rows
+from deployments.serving.web import events
 from deployments.spec.domain import field_values
 from fleet.observation.selectors.pods import PodInfo
 
 LINE_CHOICES = (100, 500, 2000)
-_PAGE_SIZE = 40
+_PAGE_SIZE = 50
+_TOPICS: Final = tuple((topic.value, topic.value.capitalize()) for topic in EventTopic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,16 @@ def text_of(revision: Revision) -> str:
     )
 
 
-def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
-    events = Paginator(deployments.events_of(deployment), _PAGE_SIZE).get_page(page)
+def timeline_context(deployment: Deployment, *, page: str, kind: str) -> dict[str, Any]:
+    topic = events.read_topic(kind)
+    rows = Paginator(timeline.list_events(deployment, topic=topic), _PAGE_SIZE).get_page(page)
+    # What a filter leaves out is on no page.
+    is_last_page = topic is not None or not rows.has_next()
     return {
-        "page": events,
-        "events": event_rows(events),
+        "page": rows,
+        "entries": events.build_entries(deployment, list(rows), is_last_page=is_last_page),
+        "topic": topic,
+        "topics": _TOPICS,
         "pods": live_objects.pods_of(deployment),
     }
 

@@ -87,13 +87,13 @@ def sentence(text: str) -> str:
 
 def _decisions(change: ChangeRequest) -> Sequence[ActivityLine]:
     at = change.submitted_at or change.created_at
-    requested = ActivityLine(at, "requested", change.requester.display_name, "")
+    requested = ActivityLine(at, "requested", change.requester.display_name, "decision")
     decided = [
         ActivityLine(
             approval.at,
             "approved" if approval.is_approved else "rejected",
             approval.user.display_name,
-            "" if approval.is_approved else "bad",
+            "decision" if approval.is_approved else "bad",
         )
         for approval in change.approvals.all()
     ]

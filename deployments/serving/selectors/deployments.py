@@ -9,7 +9,7 @@ from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from deployments.access.domain import catalogue
 from deployments.access.domain.kind import AccessKind
 from deployments.manifests.domain import route_paths
-from deployments.models import Deployment, DeploymentEvent, Revision, Rollout
+from deployments.models import Deployment, Revision, Rollout
 from deployments.plans.domain import baseline
 from deployments.plans.selectors import plans
 from deployments.serving.domain.observed_revision import ObservedRevision
@@ -192,11 +192,6 @@ def history_of(deployment: Deployment) -> list[Revision]:
     """List all revisions, newest first, without the baselines of rollouts."""
     rows = deployment.revisions.select_related("version__model__team", "created_by", "deployment")
     return list(rows.filter(baseline_of=None))
-
-
-def events_of(deployment: Deployment) -> QuerySet[DeploymentEvent]:
-    """Return the timeline, newest first."""
-    return DeploymentEvent.objects.filter(deployment=deployment)
 
 
 def is_current(deployment: Deployment) -> bool:

@@ -43,11 +43,17 @@ def test_fewer_replicas_from_the_page_to_the_bill(world: World, signed_in: SignI
     assert item.saving_amount == (Decimal("1.006") * 2 * 730).quantize(Decimal("0.01"))
     assert item.cost_amount == (Decimal("1.006") * 3 * 730).quantize(Decimal("0.01"))
 
-    shown = page(signed_in(world.member).get("/advice")).text
+    shown = page(signed_in(world.member).get("/advice"))
     answer = signed_in(world.member).post(f"/advice/{item.pk}/request")
 
-    assert "Run 1 replica instead of 3: the GPUs were 20% used in the last week." in shown
-    assert "saves $17,625 a year" in shown  # a year: 1,468.76 times 12
+    assert "$1,469 a month, $17,625 a year" in shown.text  # a year: 1,468.76 times 12
+    row, *_ = shown.rows
+    assert (row["$ a month"], row["$ a year"]) == ("$1,469", "$17,625")
+    assert (row["Where"], row["How sure"]) == ("vision/detector", "measured")
+    unfolded = shown.group("Run 1 replica instead of 3: the GPUs were 20% used in the last week.")
+    assert unfolded.term("GPU utilisation, 7 days") == "20%"
+    assert "Request change" in unfolded.buttons
+    assert unfolded.link("What-if") == "/what-if?deployment=vision/detector"
     change = ChangeRequest.objects.get(kind="scale")
     assert answer.status_code == 302
     assert answer["Location"] == f"/approvals/{change.pk}"
@@ -76,8 +82,9 @@ def test_fewer_replicas_from_the_page_to_the_bill(world: World, signed_in: SignI
     assert item.state == AdviceState.CHECKED
     assert item.realised_hours == 30 * 24
     assert item.realised_amount == item.saving_amount
-    shown = page(signed_in(world.viewer).get("/advice")).text
-    assert "100% of the promise" in shown
+    viewer = signed_in(world.viewer)
+    assert page(viewer.get("/advice")).link("1 requested") == "?show=followed"
+    assert "100% of the promise" in page(viewer.get("/advice?show=followed")).text
     assert not AdviceItem.objects.filter(kind="fewer-replicas", state="open").exists()
 
 
