@@ -167,6 +167,8 @@ _NOT_ASKED: Final = """
     POST <slug:team>/pipelines/<slug:name>/try
     POST <slug:team>/pipelines/new
     POST <slug:team>/register
+    POST <team:team>/dismissed
+    POST <team:team>/dismissed/restore
     delete clusters/{cluster_id}
     delete deployments/{deployment_id}/targets/{metric}
     delete golden-requests/{golden_id}
