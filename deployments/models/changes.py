@@ -152,6 +152,21 @@ class Approval(models.Model):
         return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
 
 
+class RequestComment(models.Model):
+    """The comment of a person who can see a request. Comments are never changed."""
+
+    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="comments")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"comment of {self.author_id} on {self.change_id}"
+
+
 class EmergencyReview(models.Model):
     """A request was approved without the rules; another lead or admin reviews that afterwards."""
 

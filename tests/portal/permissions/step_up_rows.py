@@ -198,6 +198,7 @@ _NOT_ASKED: Final = """
     post batch-uploads
     post batch-uploads/{upload_id}/complete
     post batch-uploads/{upload_id}/parts
+    post changes/{change_id}/comments
     post changes/{change_id}/reject
     post changes/{change_id}/withdraw
     post clusters/{cluster_id}/node-classes
@@ -233,6 +234,7 @@ _NOT_ASKED: Final = """
     post nodes/{node_id}/gpu-sharing
     post nodes/{node_id}/mig
     post nodes/{node_id}/uncordon
+    post pipeline-changes/{pipeline_change_id}/comments
     post pipeline-changes/{pipeline_change_id}/reject
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines
