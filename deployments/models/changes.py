@@ -68,6 +68,10 @@ class ChangeRequest(Leased):
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     # What the page showed at the decision: deployments.changes.domain.shown_evidence.ShownEvidence; {} until then.
     decided = models.JSONField(default=dict)
+    # The request that this one was written from, by "Edit and resubmit".
+    replaces = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="replacements"
+    )
     # W3C trace context of the request that made it (portal.core.tracing); empty: none.
     trace = models.CharField(max_length=55, blank=True, default="", db_default="")
     created_at = models.DateTimeField()

@@ -211,6 +211,8 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "may_close_review": review is not None and emergency_reviews.may_close(user, review)[0],
         "why_not": why_not if change.state == ChangeState.SUBMITTED else "",
         "may_withdraw": changes.may_withdraw(user, change),
+        "may_resubmit": changes.may_resubmit(user, change),
+        "replacement": change.replacements.first() if change.finished_at else None,
     }
 
 
