@@ -12,6 +12,7 @@ APPROVED_IN_EMERGENCY = register(
 )
 EMERGENCY_REVIEWED = register("change.emergency_reviewed", "reviewed the emergency override of")
 CHANGE_REJECTED = register("change.rejected", "rejected")
+CHANGE_COMMENTED = register("change.commented", "commented on")
 CHANGE_WITHDRAWN = register("change.withdrawn", "withdrew")
 CHANGE_EXPIRED = register("change.expired", "expired")
 APPROVAL_VOIDED = register("change.approval_voided", "voided the approval of")

@@ -12,7 +12,12 @@ from deployments.models.callers import (
     SigningKey,
     TokenIssuer,
 )
-from deployments.models.changes import Approval, ChangeRequest, EmergencyReview
+from deployments.models.changes import (
+    Approval,
+    ChangeRequest,
+    EmergencyReview,
+    RequestComment,
+)
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
 from deployments.models.git import GitDelivery, GitExport
@@ -75,6 +80,7 @@ __all__ = [
     "PipelineKey",
     "PrometheusReading",
     "QualityObservation",
+    "RequestComment",
     "Revision",
     "Rollout",
     "RolloutEvent",

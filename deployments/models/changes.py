@@ -68,6 +68,10 @@ class ChangeRequest(Leased):
     evidence_hash = models.CharField(max_length=64, blank=True, default="")
     # What the page showed at the decision: deployments.changes.domain.shown_evidence.ShownEvidence; {} until then.
     decided = models.JSONField(default=dict)
+    # The request that this one was written from, by "Edit and resubmit".
+    replaces = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="replacements"
+    )
     # W3C trace context of the request that made it (portal.core.tracing); empty: none.
     trace = models.CharField(max_length=55, blank=True, default="", db_default="")
     created_at = models.DateTimeField()
@@ -150,6 +154,21 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{'approved' if self.is_approved else 'rejected'} by {self.user_id}"
+
+
+class RequestComment(models.Model):
+    """The comment of a person who can see a request. Comments are never changed."""
+
+    change = models.ForeignKey(ChangeRequest, on_delete=models.PROTECT, related_name="comments")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"comment of {self.author_id} on {self.change_id}"
 
 
 class EmergencyReview(models.Model):

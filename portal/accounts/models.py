@@ -21,6 +21,7 @@ __all__ = [
     "AccountHolder",
     "ApiToken",
     "Delegation",
+    "DismissedItem",
     "Identity",
     "Membership",
     "ProvisionedGroup",
@@ -251,3 +252,22 @@ class ApiToken(models.Model):
     @property
     def is_expired(self) -> bool:
         return self.expires_at <= clock.now()
+
+
+class DismissedItem(models.Model):
+    """An item of the home page that a person dismissed. It is shown again once its facts are others."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="dismissed_items")
+    # The name of the item, as "deployment 7".
+    key = models.CharField(max_length=80)
+    # A digest of what the item said when it was dismissed.
+    facts = models.CharField(max_length=64, blank=True, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "key"], name="item_dismissed_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key}, dismissed by {self.user_id}"

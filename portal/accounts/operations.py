@@ -28,6 +28,7 @@ _READ: Final = """
     get changes
     get changes/{change_id}
     get changes/{change_id}/checks
+    get changes/{change_id}/comments
     get clusters
     get clusters/{cluster_id}
     get clusters/{cluster_id}/node-classes
@@ -76,6 +77,7 @@ _READ: Final = """
     get pipeline-changes
     get pipeline-changes/{pipeline_change_id}
     get pipeline-changes/{pipeline_change_id}/checks
+    get pipeline-changes/{pipeline_change_id}/comments
     get pipelines
     get pipelines/{pipeline_id}
     get pods
@@ -153,6 +155,7 @@ _REQUEST: Final = """
     post batch-uploads
     post batch-uploads/{upload_id}/complete
     post batch-uploads/{upload_id}/parts
+    post changes/{change_id}/comments
     post changes/{change_id}/withdraw
     post clusters/{cluster_id}/node-classes
     post clusters/{cluster_id}/node-classes/{node_class}
@@ -176,6 +179,7 @@ _REQUEST: Final = """
     post nodes/{node_id}/mig
     post nodes/{node_id}/gpu-sharing
     post nodes/{node_id}/uncordon
+    post pipeline-changes/{pipeline_change_id}/comments
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines
     post pipelines/preview

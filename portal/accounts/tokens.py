@@ -45,6 +45,11 @@ def max_days() -> int:
     return max(1, min(settings.SLIPWAY_TOKEN_MAX_DAYS, _LONGEST_DAYS))
 
 
+def has_token(user: User) -> bool:
+    """Whether the user has a token that was not revoked."""
+    return ApiToken.objects.filter(user=user, revoked_at=None).exists()
+
+
 def lifetimes() -> list[int]:
     """Return the days that forms offer, up to the platform's maximum."""
     return sorted({days for days in _LIFETIMES if days < max_days()} | {max_days()})

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.accounts import teams
 from portal.accounts.models import Team, User
 from portal.core.errors import DomainError
-from portal.notifications import channels, events
+from portal.notifications import addresses, channels, events
 from portal.notifications.models import Channel, ChannelKind
 from portal.ui.access import people_only
 from portal.ui.form_errors import add_to
@@ -29,10 +29,20 @@ class ChannelForm(forms.Form):
     kind = forms.ChoiceField(choices=ChannelKind.choices)
     address = forms.CharField(
         max_length=2000,
-        help_text="Slack or Teams webhook, https:// URL or e-mail address. "
-        "Stored encrypted and never shown again.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        kept = "Stored encrypted and never shown again."
+        with_mail = "Slack or Teams webhook, https:// URL or e-mail address."
+        without = (
+            "Slack or Teams webhook, or https:// URL. This portal sends no e-mail: a platform admin can "
+            "set SLIPWAY_SMTP_URL."
+        )
+        self.fields[
+            "address"
+        ].help_text = f"{with_mail if addresses.can_send_mail() else without} {kept}"
 
 
 class SubscriptionForm(forms.Form):

@@ -4,45 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from deployments.pages.selectors import deployment_rows
 from deployments.pages.selectors import home as page_home
 from deployments.serving.selectors import deployments, statistics
-from deployments.serving.web import events as serving_events
-from deployments.serving.web.events import EventRow
 from fleet.telemetry.selectors import current
-from portal.accounts import policy
+from portal.accounts import policy, preferences
 from portal.accounts.models import Team, User
 from portal.accounts.policy import Action
 from portal.core import clock
 from portal.core.cache import recent
-from portal.dashboard import home_needs, home_tiles, platform
+from portal.dashboard import first_day, home_changes, home_needs, home_tiles, platform
+from portal.dashboard.first_day import TeamProgress
 from portal.dashboard.home_tiles import SpendTile
-from portal.ui import teams
+from portal.ui import htmx, teams
 from portal.ui.access import people_only
 from portal.ui.htmx import SHARED_SECONDS, respond, respond_with_part, target_of
 
 _DEPLOYMENTS = 8
-_EVENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _OfTeam:
     """The part of the page that is the same for all with the same rights in the team. `html` is tiles, deployments
-    and events.
+    and changes.
     """
 
     html: SafeString
     spend: SpendTile
     is_new: bool
+    progress: TeamProgress
 
 
 @require_GET
@@ -84,19 +83,45 @@ def team_home(request: HttpRequest, user: User, team: str) -> HttpResponse:
     if target_of(request) != "home":
         context = _context_of(user, shown, make(), now, can_request=can_request)
         return render(request, "dashboard/home.html", context)
-    form = (*_OfTeam.__slots__, *SpendTile.__slots__)
+    form = (*_OfTeam.__slots__, *SpendTile.__slots__, *TeamProgress.__slots__)
     shared = recent(("home", shown.pk, can_request, form), make, seconds=SHARED_SECONDS)
     context = _context_of(user, shown, shared, now, can_request=can_request)
     return respond_with_part(request, "dashboard/_home.html", context)
 
 
+@require_POST
+@people_only
+def dismiss(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    """Hide an item of the person's home page until its facts change, or the checklist for good."""
+    shown = teams.get_visible(request, team)
+    key, facts = request.POST.get("key", ""), request.POST.get("facts", "")
+    preferences.dismiss_item(actor=user, key=key, facts=facts)
+    return htmx.redirect(request, reverse("team-home", args=(shown.slug,)))
+
+
+@require_POST
+@people_only
+def restore(request: HttpRequest, user: User, team: str) -> HttpResponse:
+    """Show the dismissed items that the form names again."""
+    shown = teams.get_visible(request, team)
+    preferences.restore_items(actor=user, keys=request.POST.getlist("key"))
+    return htmx.redirect(request, reverse("team-home", args=(shown.slug,)))
+
+
 def _context_of(
     user: User, team: Team, of_team: _OfTeam, now: datetime, *, can_request: bool
 ) -> dict[str, Any]:
+    needs = home_needs.list_needs(user, team, of_team.spend, now)
+    dismissed = preferences.list_dismissed(user)
+    hidden = [need for need in needs if need.is_dismissed(dismissed, now)]
+    has_first_day = can_request and first_day.key_of(team) not in dismissed
     return {
         "team": team,
         "person": user.display_name,
-        "needs": home_needs.list_needs(user, team, of_team.spend, now),
+        "needs": [need for need in needs if need not in hidden],
+        "hidden": hidden,
+        "first_day_key": first_day.key_of(team),
+        "steps": first_day.list_steps(user, team, of_team.progress, now) if has_first_day else [],
         "of_team": of_team,
         "can_request": can_request,
     }
@@ -106,27 +131,18 @@ def _of_team(user: User, team: Team, now: datetime, *, can_request: bool) -> _Of
     allocated = current.count_team_gpus(team_slug=team.slug)
     spend = home_tiles.build_spend_tile(team, allocated, now)
     newest = page_home.deployments_to_watch(actor=user, team_slug=team.slug, limit=_DEPLOYMENTS)
-    is_new = not newest and not page_home.has_versions(actor=user, team_slug=team.slug)
     figures = statistics.total_figures(deployments.list_with_traffic(user, team_slug=team.slug))
-    events = page_home.recent_events(actor=user, team_slug=team.slug)
+    progress = first_day.read_progress(user, team, newest, figures)
+    is_new = not progress.has_version
     context = {
         "team": team,
         "traffic": home_tiles.build_traffic_tiles(team, figures, now),
         "gpus": home_tiles.build_gpu_tile(team, allocated),
         "spend": spend,
         "rows": deployment_rows.build_rows(newest),
-        "events": _without_repeats(serving_events.event_rows(events))[:_EVENTS],
+        "changes": home_changes.list_changes(team, now),
         "is_new": is_new,
         "can_request": can_request,
     }
-    return _OfTeam(render_to_string("dashboard/_home_team.html", context), spend, is_new)
-
-
-def _without_repeats(rows: list[EventRow]) -> list[EventRow]:
-    """Drop consecutive events of a deployment with the same message and actor."""
-    pairs = zip_longest(rows, rows[1:])
-    return [row for row, older in pairs if older is None or _identity(row) != _identity(older)]
-
-
-def _identity(event: EventRow) -> tuple[object, str, str]:
-    return getattr(event.row, "deployment_id", None), event.row.message, event.row.actor_name
+    html = render_to_string("dashboard/_home_team.html", context)
+    return _OfTeam(html, spend, is_new, progress)

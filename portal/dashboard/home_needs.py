@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Final
 
 from django.urls import reverse
 
@@ -26,12 +29,14 @@ from deployments.models import (
 )
 from deployments.pages.selectors import home
 from deployments.rollouts.selectors import rollouts, snapshots
-from portal.accounts.models import Team, User
+from portal.accounts.models import DismissedItem, Team, User
 from portal.core.definitions.figures import format_money
 from portal.dashboard.home_tiles import SpendTile
 
 _RECENT = timedelta(days=7)
 _MAX_PER_KIND = 8
+# What fails is no less urgent for having been dismissed.
+_FAILING_RETURNS_AFTER: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,18 @@ class Need:
     detail: str
     url: str
     verb: str
+    # Names the item. A dismissed item is shown again when the digest of its facts is another.
+    key: str
+    facts: str
     who: str = ""
     since: datetime | None = None
+    returns_after: timedelta | None = None
+
+    def is_dismissed(self, dismissed: Mapping[str, DismissedItem], now: datetime) -> bool:
+        row = dismissed.get(self.key)
+        if row is None or row.facts != self.facts:
+            return False
+        return self.returns_after is None or now < row.at + self.returns_after
 
 
 def list_needs(user: User, team: Team, spend: SpendTile, now: datetime) -> list[Need]:
@@ -92,6 +107,8 @@ def _promotable(rollout: Rollout) -> Need:
         detail=rollouts.observation_of(rollout).reason or "The step is ready to be promoted.",
         url=reverse("rollout", args=(deployment.team.slug, deployment.name)),
         verb="Review",
+        key=f"rollout {rollout.pk}",
+        facts=_digest(rollout.phase, rollout.step_index, moves),
         who=rollout.requested_by.display_name,
         since=rollout.step_started_at,
     )
@@ -107,6 +124,8 @@ def _waiting(change: ChangeRequest) -> Need:
         detail=f"{item.detail}{cost}",
         url=reverse("change", args=(change.pk,)),
         verb="Review",
+        key=f"request {change.pk}",
+        facts=_digest(change.state, change.evidence_hash),
         who=change.requester.display_name,
         since=change.submitted_at,
     )
@@ -122,6 +141,8 @@ def _batch(job: BatchJob) -> Need:
         detail=f"{item.detail}{cost}",
         url=item.path,
         verb="Review",
+        key=f"batch job {job.pk}",
+        facts=_digest(job.state, item.detail, cost),
         who=item.requester,
         since=item.requested_at,
     )
@@ -135,6 +156,8 @@ def _emergency(review: EmergencyReview) -> Need:
         detail=f"Needs review. Reason: {review.reason}",
         url=f"{reverse('change', args=(review.change_id,))}#review",
         verb="Review",
+        key=f"review {review.pk}",
+        facts=_digest(review.reason),
         who=review.opened_by.display_name,
         since=review.opened_at,
     )
@@ -148,7 +171,10 @@ def describe_failing(deployment: Deployment) -> Need:
         detail=deployment.state_reason or "The cluster reported no reason.",
         url=reverse("timeline", args=(deployment.team.slug, deployment.name)),
         verb="View",
+        key=f"deployment {deployment.pk}",
+        facts=_digest(deployment.state, deployment.state_reason),
         since=deployment.observed_at,
+        returns_after=_FAILING_RETURNS_AFTER,
     )
 
 
@@ -161,6 +187,8 @@ def _bad_version(version: ModelVersion) -> Need:
         detail=version.state_reason or "No reason was recorded.",
         url=reverse("version", args=(model.team.slug, model.name, version.number)),
         verb="View",
+        key=f"version {version.pk}",
+        facts=_digest(version.state, version.state_reason),
         who=version.created_by.display_name,
         since=version.created_at,
     )
@@ -175,6 +203,8 @@ def describe_alert(alert: Alert) -> Need:
         detail=alert.message,
         url=alert.path,
         verb="View",
+        key=f"alert {alert.pk}",
+        facts=_digest(alert.message),
         since=alert.opened_at,
     )
 
@@ -188,4 +218,15 @@ def _over_budget(team: Team, over: Decimal, spend: SpendTile) -> Need:
         detail=f"Forecast for {spend.month}: {forecast}",
         url=reverse("costs"),
         verb="View",
+        key=f"budget {team.pk}",
+        facts=_digest(spend.month, spend.budget, _tenths(over, spend.budget)),
     )
+
+
+def _tenths(over: Decimal, budget: Decimal | None) -> int:
+    """Count the tenths of the budget that are exceeded: a forecast moves with each minute."""
+    return int(10 * over / budget) if budget else 0
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()

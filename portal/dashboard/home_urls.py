@@ -1,4 +1,4 @@
-"""The address of the home page. That of a team comes after all other addresses."""
+"""The address of the home page. Those of a team come after all other addresses."""
 
 from __future__ import annotations
 
@@ -25,4 +25,8 @@ class TeamConverter:
 register_converter(TeamConverter, "team")
 
 urlpatterns: list[URLPattern] = [path("", home.home, name="home")]
-team_urlpatterns: list[URLPattern] = [path("<team:team>", home.team_home, name="team-home")]
+team_urlpatterns: list[URLPattern] = [
+    path("<team:team>", home.team_home, name="team-home"),
+    path("<team:team>/dismissed", home.dismiss, name="home-dismiss"),
+    path("<team:team>/dismissed/restore", home.restore, name="home-restore"),
+]

@@ -78,8 +78,13 @@ def _teams(text: str) -> str:
     return urlsplit(text).hostname or ""
 
 
+def can_send_mail() -> bool:
+    """Whether a mail server is configured."""
+    return bool(settings.SLIPWAY_SMTP_URL)
+
+
 def _email(text: str) -> str:
-    if not settings.SLIPWAY_SMTP_URL:
+    if not can_send_mail():
         raise _bad("E-mail is not configured. A platform admin can set SLIPWAY_SMTP_URL.")
     try:
         validate_email(text)

@@ -19,6 +19,9 @@ class Event:
 
 APPROVAL_REQUESTED: Final = Event("approval.requested", "Change request waiting for approval")
 APPROVAL_DECIDED: Final = Event("approval.decided", "Change request approved, rejected or expired")
+CHANGE_COMMENTED: Final = Event(
+    "change.commented", "Comment on a change request that you sent or commented on"
+)
 CHANGE_FINISHED: Final = Event("change.finished", "Change completed or failed")
 ROLLOUT_STARTED: Final = Event("rollout.started", "Rollout started")
 ROLLOUT_WAITS: Final = Event("rollout.waits", "Rollout step waiting for promotion")
@@ -53,6 +56,7 @@ CHANNEL_TEST: Final = Event("channel.test", "Channel test")
 CATALOGUE: Final = (
     APPROVAL_REQUESTED,
     APPROVAL_DECIDED,
+    CHANGE_COMMENTED,
     CHANGE_FINISHED,
     ROLLOUT_STARTED,
     ROLLOUT_WAITS,

@@ -13,7 +13,7 @@ from deployments.approvals.api.serializers import (
 )
 from deployments.approvals.selectors import approvals as approval_selectors
 from deployments.changes.selectors import address_access
-from deployments.models import Approval, ChangeRequest
+from deployments.models import Approval, ChangeRequest, RequestComment
 from deployments.plans.api.serializers import PlanSerializer, RolloutStepSerializer
 from deployments.preflight.api.serializers import PreflightCheckSerializer
 from deployments.serving.api.serializers import RevisionSerializer
@@ -90,6 +90,18 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
             "expires_at",
             "void_reason",
         ]
+
+
+class NewRequestCommentSerializer(Serializer):
+    text = serializers.CharField(allow_blank=True, help_text="at most 2,000 characters")
+
+
+class RequestCommentSerializer(serializers.ModelSerializer[RequestComment]):
+    author = serializers.CharField(source="author.username")
+
+    class Meta:
+        model = RequestComment
+        fields = ["id", "author", "text", "at"]
 
 
 class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):

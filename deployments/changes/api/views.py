@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from django.urls import URLPattern, path
 from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,13 +21,19 @@ from deployments.approvals.api.serializers import (
     EmergencySerializer,
     StopReasonSerializer,
 )
-from deployments.changes.selectors import changes
+from deployments.changes.api.serializers import (
+    NewRequestCommentSerializer,
+    RequestCommentSerializer,
+)
+from deployments.changes.selectors import changes, comments
+from deployments.changes.services import comments as comment_services
 from deployments.changes.services import decisions, emergency_override, recheck
 from deployments.models import ChangeRequest, Deployment, Pipeline
 from deployments.preflight.api.serializers import RecheckSerializer
 from portal.accounts.models import User
 from portal.api.base_serializer import Serializer
 from portal.api.idempotency import IdempotentMixin
+from portal.api.pagination import CursorPage
 from portal.api.requests import actor_of, read_body, read_query
 from portal.api.responses import PROBLEM, REFUSALS
 
@@ -81,6 +88,31 @@ class _Decide(IdempotentMixin, _Change):
         body, actor = read_body(self.body, request), actor_of(request)
         self.decide(actor=actor, change_id=self.change_of(actor).pk, **body)
         return self.answer(actor)
+
+
+class _OldestFirst(CursorPage):
+    ordering = "id"
+
+
+class _Comments(IdempotentMixin, GenericAPIView[Any]):
+    pagination_class = _OldestFirst
+    subject: ClassVar[type[Deployment | Pipeline]]
+
+    def change_of(self, actor: User) -> ChangeRequest:
+        change_id = self.kwargs[str(self.lookup_url_kwarg)]
+        return changes.get_visible(actor=actor, change_id=change_id, about=self.subject)
+
+    def get(self, request: Request, **_: int) -> Response:
+        rows = comments.list_comments(self.change_of(actor_of(request)))
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def post(self, request: Request, **_: int) -> Response:
+        actor = actor_of(request)
+        body = read_body(NewRequestCommentSerializer, request)
+        change = self.change_of(actor)
+        comment = comment_services.add(actor=actor, change_id=change.pk, text=body["text"])
+        return Response(self.get_serializer(comment).data, status=status.HTTP_201_CREATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +182,7 @@ class ChangeAddresses:
                 ),
                 name=f"{self.name}-checks",
             ),
+            path(f"{address}/comments", self._comments(), name=f"{self.name}-comments"),
             *(
                 path(f"{address}/{verb}", self._decision(decision), name=f"{self.name}-{verb}")
                 for verb, decision in _DECISIONS.items()
@@ -160,6 +193,21 @@ class ChangeAddresses:
         rows = {200: self.listed(many=True), 422: PROBLEM}
         schema = self._schema("list_{}s", rows, parameters=[self.filters])
         return self._view(_Changes, get=schema, filters=self.filters, serializer_class=self.listed)
+
+    def _comments(self) -> Any:
+        rows = {200: RequestCommentSerializer(many=True), 404: PROBLEM}
+        return self._view(
+            _Comments,
+            get=self._schema("list_{}_comments", rows, description="The comments, oldest first."),
+            post=self._schema(
+                "comment_on_{}",
+                {201: RequestCommentSerializer, **REFUSALS},
+                request=NewRequestCommentSerializer,
+                description="Comment on the request. The requester and everyone who commented are "
+                "notified.",
+            ),
+            serializer_class=RequestCommentSerializer,
+        )
 
     def _decision(self, decision: _Decision) -> Any:
         schema = self._schema(

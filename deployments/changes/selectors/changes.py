@@ -15,7 +15,7 @@ from deployments.approvals.selectors import approvals
 from deployments.changes.selectors import subjects
 from deployments.models import Approval, ChangeRequest, Deployment, Pipeline
 from deployments.serving.selectors import revisions
-from deployments.states import ChangeState
+from deployments.states import ChangeKind, ChangeState
 from portal.accounts import policy
 from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
@@ -23,6 +23,7 @@ from portal.accounts.policy import Action, Actor
 from portal.core.errors import Forbidden, NotFound
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
+_REPLACEABLE: Final = (ChangeState.SUBMITTED, ChangeState.REJECTED, ChangeState.EXPIRED)
 _RELATED: Final = (
     "team",
     "deployment__team",
@@ -228,6 +229,15 @@ def may_override(actor: User, change: ChangeRequest) -> bool:
 def may_withdraw(actor: Actor, change: ChangeRequest) -> bool:
     is_open = change.state in (ChangeState.SUBMITTED, ChangeState.APPROVED)
     return is_open and policy.is_allowed(actor, Action.REQUEST_CHANGE, change)
+
+
+def may_resubmit(actor: User, change: ChangeRequest) -> bool:
+    """Whether the actor may send a new request in the place of this one, which nothing replaced yet."""
+    is_theirs = change.requester_id == actor.pk and change.kind == ChangeKind.DEPLOY
+    if not is_theirs or change.state not in _REPLACEABLE:
+        return False
+    may_request = policy.is_allowed(actor, Action.REQUEST_CHANGE, change)
+    return may_request and not change.replacements.exists()
 
 
 def _with_related(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.urls import reverse
 
 from deployments.approvals.selectors import approvals
 from deployments.changes.selectors.subjects import subject_of
-from deployments.models import ChangeRequest
+from deployments.models import ChangeRequest, RequestComment
 from portal.notifications import events, links, services
 
 
@@ -36,6 +38,20 @@ def notify_decision(change: ChangeRequest, *, message: str) -> None:
 
 def notify_result(change: ChangeRequest, *, message: str) -> None:
     _notify(change, events.CHANGE_FINISHED.code, message)
+
+
+def notify_comment(
+    change: ChangeRequest, comment: RequestComment, *, people: Collection[int]
+) -> None:
+    """Tell these people, by id, what somebody wrote about the request."""
+    services.notify_people(
+        team=change.team,
+        event=events.CHANGE_COMMENTED.code,
+        subject=f"Comment on {title_of(change)}",
+        message=f"{comment.author.display_name} wrote: {comment.text}",
+        path=reverse("change", args=(change.pk,)),
+        people=people,
+    )
 
 
 def title_of(change: ChangeRequest) -> str:

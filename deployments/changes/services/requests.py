@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec, cast
 
 from deployments import rejections
-from deployments.changes.services import approvals, drafts, new_request
+from deployments.changes.services import approvals, drafts, new_request, resubmissions
 from deployments.changes.services import submit as change_submit
 from deployments.changes.services.drafts import ChangeDraft
 from deployments.changes.services.submit import ChangeSpec
@@ -27,10 +28,18 @@ from portal.core import clock
 Given = ParamSpec("Given")
 
 
-def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> ChangeRequest:
+def request_deploy(
+    *, actor: User, draft: DeployDraft, comment: str = "", replaces_id: int | None = None
+) -> ChangeRequest:
     """Make the deployment, its first revision and the request. Raises Invalid or QuotaExceeded when
     a check refuses, Conflict when the name was taken meanwhile.
+
+    With `replaces_id` it takes the place of that request of the actor's, which is withdrawn if it still waits.
     """
+    replaced = None
+    if replaces_id is not None:
+        replaced = resubmissions.get_replaceable(actor=actor, change_id=replaces_id)
+        draft = replace(draft, replaced_deployment_id=replaced.deployment_id)
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
     with rejections.as_invalid():
@@ -44,8 +53,11 @@ def request_deploy(*, actor: User, draft: DeployDraft, comment: str = "") -> Cha
         version=version,
         spec=checked.rendered.spec,
         preflight=checked,
+        replaces=replaced,
     )
     with new_request.new_name(f"{version.model.team.slug}/{draft.name}"):
+        if replaced is not None:
+            resubmissions.withdraw_replaced(actor=actor, change=replaced)
         deployment = _make_deployment(actor, draft, version)
         return change_submit.submit(actor, deployment, requested)
 

@@ -58,6 +58,8 @@ class ChangeSpec:
     scale: dict[str, Any] | None = None
     # The number of the revision to which a roll back returns.
     restored_number: int | None = None
+    # The request that this one replaces.
+    replaces: ChangeRequest | None = None
 
 
 def changeable(actor: User, deployment_id: int, kind: ChangeKind) -> Deployment:
@@ -150,6 +152,7 @@ def submit(actor: User, deployment: Deployment, requested: ChangeSpec) -> Change
         **(plans.columns_of(requested.plan) if requested.plan else {}),
         scale=requested.scale or {},
         restored_number=requested.restored_number,
+        replaces=requested.replaces,
         gpu_name=checked.gpu_name if checked else _gpu_name(deployment, revision),
         checks=[check.to_json() for check in checked.checks] if checked else [],
         cost=checked.cost.to_json() if checked else {},

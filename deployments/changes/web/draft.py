@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deployments.changes.web import (
     gpu_choice,
@@ -16,7 +16,7 @@ from deployments.changes.web.form import DeployForm
 from deployments.changes.web.gpu_choice import value_of
 from deployments.changes.web.serving_place import ServingPlace
 from deployments.changes.web.suggestions import Suggestions
-from deployments.models import ModelVersion
+from deployments.models import ChangeRequest, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.selectors import addresses
 from deployments.sizing.domain.ranking import Advice
@@ -48,6 +48,8 @@ class Draft:
     # GPU products of nodes without an instance type, with these nodes.
     unlabelled: Mapping[str, list[str]] = field(default_factory=dict)
     requested: DeployDraft | None = None
+    # The request in whose place this one is sent.
+    replaced: ChangeRequest | None = None
 
     @property
     def cluster(self) -> ClusterInfo | None:
@@ -105,11 +107,17 @@ class Draft:
 
 
 def build(
-    user: User, team: Team, typed: Mapping[str, str], shown: Suggestions | None = None
+    user: User,
+    team: Team,
+    typed: Mapping[str, str],
+    shown: Suggestions | None = None,
+    *,
+    replaced: ChangeRequest | None = None,
 ) -> Draft:
     """Fill in what was not typed; typed values stay, right or wrong. `shown` are the suggestions that came back
-    with the form.
+    with the form. The name of the request that is `replaced` is free.
     """
+    freed_id = replaced.deployment_id if replaced else None
     shown = shown or Suggestions()
     typed = shown.drop_outdated(typed)
     version = version_choice.find(user=user, team=team, version_id=typed.get("version", ""))
@@ -120,7 +128,9 @@ def build(
     taken: frozenset[str] = frozenset()
     if place.cluster is not None:
         data["cluster"] = str(place.cluster.id)
-        taken = addresses.taken_names(cluster_id=place.cluster.id, namespace=team.slug)
+        taken = addresses.taken_names(
+            cluster_id=place.cluster.id, namespace=team.slug, without_id=freed_id
+        )
     if version is not None:
         _suggest_for_version(typed, data, version, place, taken)
     additional = [data[name] for name in request_body.ADDITIONAL_MODELS if data.get(name)]
@@ -138,7 +148,9 @@ def build(
     draft = Draft(user, team, data, version, place, form, shown.renew(typed, data))
     if place.cluster is not None and (version is not None or place.listed):
         draft.unlabelled = cluster_instance_types.list_unlabelled(cluster_id=place.cluster.id)
-    draft.requested = new_deployment_cards.draft_of(form)
+    requested = new_deployment_cards.draft_of(form)
+    draft.requested = requested and replace(requested, replaced_deployment_id=freed_id)
+    draft.replaced = replaced
     return draft
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from deployments.changes.selectors import changes
 from deployments.changes.services import requests
 from deployments.changes.web import (
     config_text,
@@ -35,6 +36,7 @@ from deployments.changes.web.prefill import Prefill
 from deployments.changes.web.request_body import ADDITIONAL_MODELS
 from deployments.changes.web.settings import SettingView
 from deployments.manifests.web.yaml_files import manifests_of_text
+from deployments.models import ChangeRequest
 from deployments.spec.domain.engines import LLM_ENGINES
 from fleet.clusters.selectors.clusters import ClusterInfo
 from fleet.gpus.domain import neuron
@@ -64,7 +66,8 @@ def new_deployment(request: HttpRequest, user: User, team: str) -> HttpResponse:
 
 def _show_first(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     first = prefill.read(request, user, team)
-    draft = build(user, team, first.fields)
+    replaced = _find_replaced(request.GET, user, team)
+    draft = build(user, team, first.fields, replaced=replaced)
     if draft.version is None and not first.source:
         only = version_choice.find_only(user=user, team=team)
         draft = build(user, team, {"version": str(only.pk)}) if only else draft
@@ -94,10 +97,11 @@ def _show_matches(request: HttpRequest, user: User, team: Team) -> HttpResponse 
 
 def _answer_form(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     typed, shown = _read_fields(request), suggestions.read_posted(request.POST)
-    draft = build(user, team, typed, shown)
+    replaced = _find_replaced(request.POST, user, team)
+    draft = build(user, team, typed, shown, replaced=replaced)
     config = config_text.build_for_draft(draft, request.POST)
     if config is not None and config.changes is not None:
-        draft = build(user, team, {**typed, **config.changes}, shown)
+        draft = build(user, team, {**typed, **config.changes}, shown, replaced=replaced)
     is_search = request.POST.get("q", "") != request.POST.get("q_shown", "")
     if is_partial(request) or is_search:
         _forget_missing(draft)
@@ -120,7 +124,7 @@ def _answer_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
             data = {**data, **draft_yaml.read(form.cleaned_data["yaml"])}
         except forms.ValidationError as error:
             form.add_error("yaml", error)
-    draft = build(user, team, data)
+    draft = build(user, team, data, replaced=_find_replaced(request.POST, user, team))
     if not form.is_valid():
         draft.form.errors.clear()
         return _show(request, draft, shown_as="yaml", yaml_form=form)
@@ -130,15 +134,27 @@ def _answer_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
 
 def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
     requested, comment = draft.requested, draft.data.get("comment", "")
+    replaces_id = draft.replaced.pk if draft.replaced else None
     change = None
     if requested is not None:
         change = draft.form.run(
-            lambda: requests.request_deploy(actor=draft.user, draft=requested, comment=comment)
+            lambda: requests.request_deploy(
+                actor=draft.user, draft=requested, comment=comment, replaces_id=replaces_id
+            )
         )
     if change is None:
         return _show(request, draft)
     messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
+
+
+def _find_replaced(query: QueryDict, user: User, team: Team) -> ChangeRequest | None:
+    """Return the request in whose place the form sends one. Sending it checks whether that is possible."""
+    change_id = query.get("replaces", "")
+    if not change_id.isdecimal():
+        return None
+    change = changes.get_visible(actor=user, change_id=int(change_id))
+    return change if change.team_id == team.pk and change.requester_id == user.pk else None
 
 
 def _read_fields(request: HttpRequest) -> dict[str, str]:
@@ -173,6 +189,7 @@ def _show(
         "is_partial": is_partial(request),
         "config": config,
         "first": first,
+        "replaced": draft.replaced,
     }
     status = draft.form.status if draft.form.errors else HTTPStatus.OK
     if config is not None and config.is_refused:

@@ -1,4 +1,6 @@
-"""Begin the form of a new deployment by its address: a version, a promotion or a clone."""
+"""Read the first values of the form of a new deployment from its address: a version, a promotion, a clone, or a
+request that is edited and resubmitted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from deployments.changes.services import clones, promotions
+from deployments.changes.services import clones, promotions, resubmissions
 from deployments.changes.web import request_body
 from portal.accounts.models import Team, User
 
@@ -27,6 +29,10 @@ class Prefill:
 def read(request: HttpRequest, user: User, team: Team) -> Prefill:
     """Read the first values from the query. Raises NotFound for a deployment that the user cannot see."""
     name, promoted = request.GET.get("from", ""), request.GET.get("promoted_from", "")
+    replaced = request.GET.get("replaces", "")
+    if replaced.isdecimal():
+        change = resubmissions.get_replaceable(actor=user, change_id=int(replaced))
+        return _read_body(resubmissions.request_body(change), f"request {change.pk}")
     if promoted.isdecimal():
         body = promotions.request_body(actor=user, deployment_id=int(promoted))
         return _read_body(body, "the deployment that is promoted")

@@ -1,4 +1,4 @@
-"""Deployments, versions and events of the home page."""
+"""Deployments, versions and requests of the home page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from datetime import datetime
 
 from django.db.models import Case, Q, When
 
-from deployments.delivery.domain.progress import STAGES
-from deployments.models import Deployment, DeploymentEvent, ModelVersion
+from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.pages.selectors import deployment_list
 from deployments.registry.selectors import versions
 from deployments.serving.selectors import deployments
@@ -15,9 +14,8 @@ from deployments.states import DeploymentState, VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 
-_STARTUP_EVENTS = (*STAGES, "rollout started", "rollout preparing")
 _BAD_VERSIONS = (VersionState.QUARANTINED, VersionState.FAILED)
-_MOST, _MOST_EVENTS = 10, 16
+_MOST = 10
 
 
 def deployments_to_watch(*, actor: User, team_slug: str, limit: int) -> list[Deployment]:
@@ -56,17 +54,8 @@ def has_versions(*, actor: User, team_slug: str) -> bool:
     return versions.list_versions(actor=actor).filter(model__team__slug=team_slug).exists()
 
 
-def recent_events(*, actor: User, team_slug: str) -> list[DeploymentEvent]:
-    """Return the newest actions and results; the timeline has every intermediate step."""
+def has_requests(*, actor: User, team_slug: str) -> bool:
+    """Whether somebody requested a deployment in the team, whatever became of it."""
     team = policy.visible_teams(actor).filter(slug=team_slug)
-    rows = (
-        DeploymentEvent.objects.filter(deployment__team__in=team.values("pk"))
-        .exclude(kind__in=_STARTUP_EVENTS)
-        .exclude(kind="state", message__startswith=DeploymentState.PROGRESSING)
-    )
-    # Of a deployment only its address is shown.
-    shown = rows.select_related("deployment__team").only(
-        *("at", "kind", "message", "revision_number", "actor_name"),
-        *("deployment__name", "deployment__team__slug"),
-    )
-    return list(shown[:_MOST_EVENTS])
+    rows = ChangeRequest.objects.filter(team__in=team.values("pk"), deployment__isnull=False)
+    return rows.exists()

@@ -21,7 +21,14 @@ from deployments.batch.selectors import waiting as batch
 from deployments.batch.web import items as batch_items
 from deployments.batch.web.items import BatchItem
 from deployments.changes.selectors import changes, emergency_reviews, shown_evidence
-from deployments.changes.services import decisions, emergency_override, plan_figures, recheck
+from deployments.changes.selectors import comments as comment_selectors
+from deployments.changes.services import (
+    comments,
+    decisions,
+    emergency_override,
+    plan_figures,
+    recheck,
+)
 from deployments.changes.web import field_diff, items, new_deployment_cards
 from deployments.changes.web.items import ChangeItem
 from deployments.environments.web import cards
@@ -46,6 +53,7 @@ _DONE = {
     "withdraw": "Withdrawn.",
     "emergency": "Approved with an emergency override. Another lead or admin must review it.",
     "close_review": "Review closed.",
+    "comment": "Comment added.",
 }
 
 
@@ -158,6 +166,9 @@ def _decide(user: User, change: ChangeRequest, form: DecisionForm) -> ChangeRequ
             return emergency_override.approve(
                 actor=user, change_id=change.pk, evidence_hash=shown, reason=comment
             )
+        case "comment":
+            comments.add(actor=user, change_id=change.pk, text=comment)
+            return change
         case "close_review":
             return _close_review(user, change, comment)
         case "approve":
@@ -186,6 +197,8 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         **_evidence_context(change),
         "item": items.item_of(change),
         "change": change,
+        "comments": comment_selectors.list_comments(change),
+        "asked": comment_selectors.list_asked(change),
         "form": form,
         **_plan_context(change),
         "version": change.revision.version if change.revision else None,
@@ -198,6 +211,8 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "may_close_review": review is not None and emergency_reviews.may_close(user, review)[0],
         "why_not": why_not if change.state == ChangeState.SUBMITTED else "",
         "may_withdraw": changes.may_withdraw(user, change),
+        "may_resubmit": changes.may_resubmit(user, change),
+        "replacement": change.replacements.first() if change.finished_at else None,
     }
 
 

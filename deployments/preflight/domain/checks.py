@@ -21,6 +21,8 @@ class DeployDraft:
     name: str
     spec: ServingSpec
     environment: Environment = Environment.PRODUCTION
+    # The deployment of a request that this one replaces: its name is free.
+    replaced_deployment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

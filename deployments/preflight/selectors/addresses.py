@@ -5,8 +5,12 @@ from __future__ import annotations
 from deployments.models import Deployment, Pipeline
 
 
-def deployments_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
+def deployments_at(
+    *, cluster_id: int, namespace: str, without_id: int | None = None
+) -> frozenset[str]:
     rows = Deployment.objects.filter(cluster_id=cluster_id, namespace=namespace, is_retired=False)
+    if without_id is not None:
+        rows = rows.exclude(pk=without_id)
     return frozenset(rows.values_list("name", flat=True))
 
 
@@ -15,6 +19,9 @@ def pipelines_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
     return frozenset(rows.values_list("name", flat=True))
 
 
-def taken_names(*, cluster_id: int, namespace: str) -> frozenset[str]:
-    served = deployments_at(cluster_id=cluster_id, namespace=namespace)
+def taken_names(
+    *, cluster_id: int, namespace: str, without_id: int | None = None
+) -> frozenset[str]:
+    """Return the names that have an address, without that of the deployment `without_id`."""
+    served = deployments_at(cluster_id=cluster_id, namespace=namespace, without_id=without_id)
     return served | pipelines_at(cluster_id=cluster_id, namespace=namespace)

@@ -81,7 +81,9 @@ def check_deploy(
     if problem:
         check_name = Check("Name", ok=False, detail=problem, fix="Change the name.")
     else:
-        check_name = revision_checks.check_name(cluster, subject.context)
+        check_name = revision_checks.check_name(
+            cluster, subject.context, without_id=draft.replaced_deployment_id
+        )
     place_checks = environment_checks.check_place(
         environment=draft.environment,
         cluster_id=cluster.id,

@@ -41,14 +41,17 @@ _IN_PROGRESS: Final = (VersionState.UPLOADING, VersionState.VERIFYING)
 _UPLOAD_AGAIN = "Upload the file again as a new version, and request that one."
 
 
-def check_name(cluster: ClusterInfo, context: ManifestContext) -> Check:
+def check_name(
+    cluster: ClusterInfo, context: ManifestContext, *, without_id: int | None = None
+) -> Check:
+    """Check that the address is free, but for the deployment `without_id`, which gives it up."""
     if context.deployment in addresses.pipelines_at(
         cluster_id=cluster.id, namespace=context.namespace
     ):
         detail = f"A pipeline already uses the address {context.namespace}/{context.deployment}."
         return Check("Name", ok=False, detail=detail, fix="Choose another name.")
     if context.deployment in addresses.deployments_at(
-        cluster_id=cluster.id, namespace=context.namespace
+        cluster_id=cluster.id, namespace=context.namespace, without_id=without_id
     ):
         detail = f"{context.namespace}/{context.deployment} already exists on {cluster.name}."
         fix = "Choose another name or request a canary on that deployment."

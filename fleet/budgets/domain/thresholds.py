@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -18,6 +19,15 @@ class Threshold(StrEnum):
 
 
 _PARTS: Final = ((Threshold.HALF, 50), (Threshold.MOST, 80), (Threshold.ALL, 100))
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedThreshold:
+    """A threshold that a team's month crossed. `month` is its first day, `at` when the team was notified."""
+
+    threshold: Threshold
+    month: date
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
-from fleet.budgets.domain.thresholds import MonthSoFar
+from fleet.budgets.domain.thresholds import CrossedThreshold, MonthSoFar, Threshold
 from fleet.costs.domain.forecast import month_end_amount
 from fleet.costs.domain.results import GroupBy
 from fleet.costs.selectors import open_hours, sealed, unpriced
@@ -50,6 +50,12 @@ def read_crossed_this_month() -> dict[tuple[int, Decimal], set[str]]:
     ):
         crossed[team_id, budget_amount].add(threshold)
     return dict(crossed)
+
+
+def list_crossed_since(team: Team, since: datetime) -> list[CrossedThreshold]:
+    """Return the thresholds of the team's budget that were notified since then, newest first."""
+    rows = BudgetAlert.objects.filter(team=team, at__gte=since)
+    return [CrossedThreshold(Threshold(row.threshold), row.month, row.at) for row in rows]
 
 
 def _spent_by_team(slugs: Collection[str], start: datetime, end: datetime) -> dict[str, Decimal]:

@@ -16,7 +16,7 @@ from fleet.gpus.domain.rates import EndingRate
 from fleet.gpus.domain.shares import GPU_PPM
 from fleet.gpus.selectors import prices
 from fleet.gpus.selectors.prices import PriceKey
-from fleet.models import GpuLease, Node, WorkloadMinute
+from fleet.models import GpuLease, Node, WorkloadHour, WorkloadMinute
 from portal.core import clock
 
 _WINDOW = timedelta(minutes=5)
@@ -149,6 +149,15 @@ def minutes_of_team(*, team_slug: str, minutes: int = 30) -> list[TeamMinute]:
         .order_by("start")
     )
     return [TeamMinute(*row) for row in rows]
+
+
+def has_answered_requests(*, team_slug: str) -> bool:
+    """Whether a request to one of the team's workloads was ever counted as answered."""
+    tables = (WorkloadMinute, WorkloadHour)
+    return any(
+        table.objects.filter(workload__team__slug=team_slug, request_success__gt=0).exists()
+        for table in tables
+    )
 
 
 def _allocated_by(leases: QuerySet[GpuLease], *names: str) -> dict[tuple[Any, ...], AllocatedGpus]:

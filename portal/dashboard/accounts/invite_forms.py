@@ -25,7 +25,11 @@ class InviteForm(forms.Form):
         if links.can_mail():
             self.fields["email"].help_text = "The link is sent there, and to nobody else."
         else:
-            self.fields["email"].help_text = "The link is shown to you once. Send it yourself."
+            self.fields[
+                "email"
+            ].help_text = (
+                "This portal sends no e-mail. The link is shown to you once: send it yourself."
+            )
 
 
 class InviteToTeamForm(InviteForm):

@@ -235,6 +235,8 @@ def test_the_team_page_shows_the_link_once_and_revokes(
 
     link = page(made).part("new-link").text
     assert link.startswith("http://testserver/invitation/")
+    assert "Nothing was sent. Copy the link now and send it to them" in page(made).text
+    assert "This portal sends no e-mail." in later.text
     assert made["Cache-Control"].startswith("max-age=0, no-cache, no-store")
     assert again.status_code == 422
     assert page(again).field("email").value == "ana@example.org"

@@ -194,6 +194,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "post sizing": {"version_id": "version_id", "cluster_id": "cluster_id"},
     "put deployments/{deployment_id}/drift": {"policy": "hold"},
     "put deployments/{deployment_id}/health": {"is_on": False},
+    "post changes/{change_id}/comments": {"text": "Why two GPUs?"},
+    "post pipeline-changes/{pipeline_change_id}/comments": {"text": "Why two GPUs?"},
     "post changes/{change_id}/approve": {"evidence_hash": "0" * 64},
     "post clusters/{cluster_id}/node-groups/{group}": {
         "min_size": 0,

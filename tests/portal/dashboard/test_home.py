@@ -22,7 +22,7 @@ from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
-QUERIES = 34
+QUERIES = 37
 
 
 def measure(world: World, requests: int, failures: int) -> None:
@@ -137,16 +137,6 @@ def test_home_and_costs_show_one_forecast(world: World, signed_in: SignIn) -> No
     assert home is not None
     assert costs is not None
     assert home.group(1) == costs.group(1) != "$0"
-
-
-def test_recent_changes_leave_out_the_steps_of_a_start(world: World, signed_in: SignIn) -> None:
-    world.serving()
-
-    page = signed_in(world.viewer).get("/vision").content.decode()
-
-    assert "deployment approved" in page
-    assert "got a node" not in page
-    assert "downloads the model" not in page
 
 
 def test_a_new_team_is_taught_the_first_upload(db: None, signed_in: SignIn) -> None:

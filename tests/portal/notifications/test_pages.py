@@ -10,7 +10,7 @@ from portal.notifications import sending
 from portal.notifications.models import Channel
 from tests.accounts import make_user
 from tests.page import page
-from tests.portal.notifications.listeners import Hook
+from tests.portal.notifications.listeners import Hook, Mailbox
 
 pytestmark = pytest.mark.django_db
 TEAM_URL = "/admin/teams/vision/notifications"
@@ -93,3 +93,19 @@ def test_others_neither_see_nor_touch_channels(
 
     assert Channel.objects.count() == 2
     assert hook.bodies == []
+
+
+def test_without_a_mail_server_the_page_says_that_no_mail_is_sent(lead: User, team: Team) -> None:
+    shown = page(_client(lead).get(MY_URL)).text
+
+    assert "This portal sends no e-mail" in shown
+    assert "or e-mail address" not in shown
+
+
+def test_with_a_mail_server_the_page_takes_an_e_mail_address(
+    lead: User, team: Team, mailbox: Mailbox
+) -> None:
+    shown = page(_client(lead).get(MY_URL)).text
+
+    assert "or e-mail address" in shown
+    assert "sends no e-mail" not in shown

@@ -167,6 +167,8 @@ _NOT_ASKED: Final = """
     POST <slug:team>/pipelines/<slug:name>/try
     POST <slug:team>/pipelines/new
     POST <slug:team>/register
+    POST <team:team>/dismissed
+    POST <team:team>/dismissed/restore
     delete clusters/{cluster_id}
     delete deployments/{deployment_id}/targets/{metric}
     delete golden-requests/{golden_id}
@@ -196,6 +198,7 @@ _NOT_ASKED: Final = """
     post batch-uploads
     post batch-uploads/{upload_id}/complete
     post batch-uploads/{upload_id}/parts
+    post changes/{change_id}/comments
     post changes/{change_id}/reject
     post changes/{change_id}/withdraw
     post clusters/{cluster_id}/node-classes
@@ -231,6 +234,7 @@ _NOT_ASKED: Final = """
     post nodes/{node_id}/gpu-sharing
     post nodes/{node_id}/mig
     post nodes/{node_id}/uncordon
+    post pipeline-changes/{pipeline_change_id}/comments
     post pipeline-changes/{pipeline_change_id}/reject
     post pipeline-changes/{pipeline_change_id}/withdraw
     post pipelines

@@ -13,6 +13,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *reading.READ_WHERE_IT_CAN,
     *teams.OF_MLFLOW,
     *teams.CONVERTED_BY_THE_TEAM,
+    *teams.COMMENTED_BY_THE_TEAM,
     *teams.BY_MEMBERS,
     *teams.OF_NOBODY,
     *teams.DECISIONS,

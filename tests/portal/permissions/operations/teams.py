@@ -26,6 +26,12 @@ OF_MLFLOW: Final = (
 )
 # The version has no signature here.
 CONVERTED_BY_THE_TEAM: Final = rows_of(TEAM, 422, "post versions/{version_id}/triton-config")
+COMMENTED_BY_THE_TEAM: Final = rows_of(
+    TEAM,
+    201,
+    "post changes/{change_id}/comments",
+    "post pipeline-changes/{pipeline_change_id}/comments",
+)
 BY_MEMBERS: Final = (
     *rows_of(
         MEMBERS,

@@ -72,6 +72,8 @@ FORMS_OF_MEMBERS: Final = tuple(
     )
 )
 DEPLOYMENTS: Final = (
+    Row("POST <team:team>/dismissed", TEAM, ok=303, body={"key": "deployment 1"}),
+    Row("POST <team:team>/dismissed/restore", TEAM, ok=303, body={"key": "deployment 1"}),
     # No longer what it was: nothing of this deployment was measured.
     Row("POST alerts/<int:alert_id>/silence", LEADS, ok=302, body={"hours": "1", **WHY}),
     # It is not silenced.
