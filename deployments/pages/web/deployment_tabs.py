@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from deployments.delivery.services import drift_decisions, live_objects
+from deployments.delivery.services import live_objects
 from deployments.pages.web import cost as page_cost
 from deployments.pages.web import frame, tab_data
+from deployments.pages.web import manifests as page_manifests
 from deployments.pages.web import overview as page_overview
 from deployments.serving.selectors import deployments
 from portal.accounts.models import User
@@ -44,12 +45,7 @@ def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 @people_only
 def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    comparison = live_objects.compare(actor=user, deployment_id=deployment.pk)
-    context = {
-        "objects": comparison.objects,
-        "unreachable": comparison.problem,
-        "drift": drift_decisions.view_of(deployment),
-    }
+    context = page_manifests.build_context(user, deployment)
     return frame.show(request, user, deployment, "manifests", context)
 
 

@@ -188,17 +188,37 @@ class _Push:
         return [self._made[index, place] for place in range(len(self._groups[index].manifests))]
 
 
+@dataclass(frozen=True, slots=True)
+class LiveObject:
+    """An object as the cluster has it. `item` is None if there is none, and `is_foreign` set for a namespaced one of
+    another installation, whose content is not shown.
+    """
+
+    item: Json | None
+    is_foreign: bool = False
+
+
 def get(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> dict[str, Any] | None:
     """Read an object. None if there is none, or if a namespaced one belongs to another installation."""
+    return read(
+        cluster_id=cluster_id, api_version=api_version, kind=kind, namespace=namespace, name=name
+    ).item
+
+
+def read(
+    *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
+) -> LiveObject:
+    """Read an object, and tell one of another installation from none."""
     client = clients.client_for(cluster_id)
     try:
         item = client.get(client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
-        return None
-    is_foreign = namespace and owners.owner_of(item) not in ("", installation.read().identity)
-    return None if is_foreign else item
+        return LiveObject(None)
+    if namespace and owners.owner_of(item) not in ("", installation.read().identity):
+        return LiveObject(None, is_foreign=True)
+    return LiveObject(item)
 
 
 def list_objects(
