@@ -1,11 +1,9 @@
-"""Contexts of the tabs Revisions, Timeline and Logs."""
+"""Contexts of the Revisions and Timeline tabs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 
@@ -17,27 +15,8 @@ from deployments.serving.selectors import deployments, revision_roles
 from deployments.serving.selectors.revision_roles import RevisionRole
 from deployments.serving.web.events import event_rows
 from deployments.spec.domain import field_values
-from fleet.observation.selectors.pods import PodInfo
 
-LINE_CHOICES = (100, 500, 2000)
 _PAGE_SIZE = 40
-
-
-@dataclass(frozen=True, slots=True)
-class LogChoice:
-    pods: Sequence[PodInfo]
-    chosen: str
-    lines: int
-
-    def context(self, path: str) -> dict[str, Any]:
-        query = urlencode({"pod": self.chosen, "lines": self.lines})
-        return {
-            "pods": self.pods,
-            "chosen": self.chosen,
-            "lines": self.lines,
-            "line_choices": LINE_CHOICES,
-            "follow_url": f"{path}?{query}" if self.chosen else "",
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +77,3 @@ def timeline_context(deployment: Deployment, *, page: str) -> dict[str, Any]:
         "events": event_rows(events),
         "pods": live_objects.pods_of(deployment),
     }
-
-
-def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
-    """Return the requested pod, by default the first. The service refuses unknown names."""
-    pods = live_objects.pods_of(deployment)
-    number = int(lines) if lines.isdecimal() and int(lines) in LINE_CHOICES else LINE_CHOICES[0]
-    return LogChoice(pods, pod or (pods[0].name if pods else ""), number)

@@ -101,14 +101,6 @@ def test_a_lone_revision_offers_no_comparison(world: World, signed_in: SignIn) -
     assert not {"From", "To"} & set(row)
 
 
-def test_the_log_of_another_teams_pod_does_not_exist_here(world: World, signed_in: SignIn) -> None:
-    world.serving()
-
-    answer = signed_in(world.viewer).get(f"{ONE}/logs?pod=someone-elses-pod")
-
-    assert answer.status_code == 404
-
-
 def test_a_pod_that_waits_says_why(world: World, signed_in: SignIn) -> None:
     world.serving()
     Pod.objects.create(
