@@ -84,9 +84,8 @@ def parse_log(pod: str, text: str) -> list[LogLine]:
     lines: list[LogLine] = []
     level = LogLevel.UNKNOWN
     for raw in text.removesuffix("\n").split("\n") if text else ():
-        stamp = _STAMP.match(raw)
-        at = datetime.fromisoformat(stamp[1]).astimezone(UTC) if stamp else None
-        content = _clean(raw[stamp.end() :] if stamp else raw)
+        at, rest = _split_time(raw)
+        content = _clean(rest)
         level = find_level(content) or level
         lines.append(LogLine(pod, content, level, at))
     return lines
@@ -147,6 +146,17 @@ def shorten_names(pods: Sequence[str]) -> dict[str, str]:
         if len(set(short.values())) == len(short):
             return short
     return {name: name for name in pods}
+
+
+def _split_time(raw: str) -> tuple[datetime | None, str]:
+    """Split the cluster's timestamp off a line. None if it begins with none."""
+    stamp = _STAMP.match(raw)
+    if stamp is None:
+        return None, raw
+    try:
+        return datetime.fromisoformat(stamp[1]).astimezone(UTC), raw[stamp.end() :]
+    except (ValueError, OverflowError):
+        return None, raw
 
 
 def _clean(text: str) -> str:

@@ -75,7 +75,8 @@ def test_times_of_the_cluster_are_read_and_colours_removed() -> None:
         "2026-11-29T09:41:22.123456789Z \x1b[32mINFO\x1b[0m:     up\n"
         "2026-11-29T10:41:22+01:00 10%\r50%\r100%\r\n"
         "2026-11-29T09:41:22Z \n"
-        "2026-11-29T09:41:22 no zone"
+        "2026-11-29T09:41:22 no zone\n"
+        "2026-13-41T09:41:22Z no date"
     )
 
     assert log_lines.parse_log("p", text) == [
@@ -83,6 +84,7 @@ def test_times_of_the_cluster_are_read_and_colours_removed() -> None:
         LogLine("p", "100%", INFO, AT),
         LogLine("p", "", INFO, AT),
         LogLine("p", "2026-11-29T09:41:22 no zone", INFO, None),
+        LogLine("p", "2026-13-41T09:41:22Z no date", INFO, None),
     ]
     assert log_lines.parse_log("p", "") == []
     assert log_lines.parse_log("p", "\n") == [LogLine("p", "")]
