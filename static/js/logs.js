@@ -47,6 +47,9 @@
     if (target.id === "log") update();
   }, { capture: true, passive: true });
   document.addEventListener("visibilitychange", update);
+  window.addEventListener("resize", () => {
+    if (part()?.dataset.paused === undefined) showEnd();
+  });
   document.addEventListener("change", ({ target }) => {
     if (!target.matches("[data-follow]")) return;
     if (target.checked) showEnd();

@@ -143,6 +143,7 @@ def test_what_was_removed_is_marked() -> None:
     assert marked(compared) == [
         ("gap", "⋯"),
         ("removed", "strategy: Recreate"),
+        ("gap", "⋯"),
         ("removed", "- image: puller:1"),
         ("removed", "name: puller"),
     ]

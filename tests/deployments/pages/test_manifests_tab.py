@@ -146,7 +146,7 @@ def test_without_an_answer_the_rows_are_those_of_the_last_check(
     assert rows["InferenceService detector-r1"] == {
         "State": "Drifted",
         "Desired and live": "spec.predictor.maxReplicas 1 3 by me",
-        "Last change": "",
+        "Last change": "not known",
     }
     assert {row["State"] for name, row in rows.items() if "Inference" not in name} == {"Not known"}
     assert "Drift is shown as the last check found it." in shown.text
