@@ -112,7 +112,15 @@ def find_last_change(live: Mapping[str, Any]) -> LastChange | None:
         for entry in live["metadata"].get("managedFields") or []
         if not entry.get("subresource") and set(entry.get("fieldsV1") or {}) != {"f:status"}
     ]
-    last = max(entries, key=lambda entry: str(entry.get("time") or ""), default=None)
+    # Times are whole seconds. A write of the portal takes its fields back, so an edit that is left came after it.
+    last = max(
+        entries,
+        key=lambda entry: (
+            str(entry.get("time") or ""),
+            entry.get("manager") != edits.FIELD_MANAGER,
+        ),
+        default=None,
+    )
     if last is None:
         return None
     return LastChange(str(last.get("manager", "")), parse_time(last.get("time")))
