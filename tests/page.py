@@ -199,7 +199,11 @@ class Part:
                 continue
             elif child.tag not in _UNSEEN:
                 # Text of neighbouring blocks does not run together.
-                space = "" if child.tag in ("a", "b", "span", "small", "ins", "del", "em") else " "
+                space = (
+                    ""
+                    if child.tag in ("a", "b", "span", "small", "ins", "del", "em", "mark")
+                    else " "
+                )
                 yield space
                 yield from child._texts(is_spoken=is_spoken)
                 yield space

@@ -53,14 +53,17 @@ def notify(
 def notify_people(
     *, team: Team, event: str, subject: str, message: str, path: str, people: Collection[int]
 ) -> None:
-    """Notify about something of the team, as `notify` does: only the channels of these people, by id."""
+    """Notify about something of the team, as `notify` does: only the channels of these people, by id, who are in the
+    team or platform admins now.
+    """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError(f"notification of {event} outside a transaction")
     events.find(event)
     data = {"people": sorted(people)}
     notice = _add(team, event, subject[:_LONGEST_SUBJECT], message, path, data)
     if notice is not None:
-        recipients = Q(user__in=people, user__is_active=True)
+        may_see = Q(user__memberships__team=team) | Q(user__is_platform_admin=True)
+        recipients = Q(user__in=people, user__is_active=True) & may_see
         send_to(notice=notice, channels=_subscribed(recipients, event))
 
 

@@ -16,8 +16,18 @@ _TONES = {
         "succeeded",
         "clean",
         "trusted",
+        "in sync",
     ),
-    WARN: ("degraded", "paused", "expired", "warning", "not known", "not comparable", "untrusted"),
+    WARN: (
+        "degraded",
+        "paused",
+        "expired",
+        "warning",
+        "not known",
+        "not comparable",
+        "untrusted",
+        "drifted",
+    ),
     BAD: (
         "failed",
         "quarantined",
@@ -30,6 +40,8 @@ _TONES = {
         "code",
         "unreadable",
         "invalid",
+        "missing",
+        "not ours",
     ),
     RUN: ("canary", "promoting", "watching"),
     BUSY: (
@@ -42,6 +54,8 @@ _TONES = {
         "stopping",
         "canceling",
         "pending",
+        "not applied yet",
+        "being removed",
     ),
 }
 _TONE_OF = {state: tone for tone, states in _TONES.items() for state in states}

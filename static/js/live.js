@@ -104,7 +104,7 @@
   // Polls. An element that failed stays on the page, and waits twice as long after each further failure.
   const LONGEST_WAIT = 60_000;
   const secondsOf = (element) => /^every (\d+)s/.exec(element.getAttribute("hx-trigger") ?? "")?.[1];
-  const polled = (from) => all("[hx-get][hx-trigger^=every]", from);
+  const polled = (from) => all("[hx-get][hx-trigger^=every]:not([data-paused])", from);
   const failures = new WeakMap();
   const answeredAt = new WeakMap();
   const note = (from) => {

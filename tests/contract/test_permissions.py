@@ -228,6 +228,7 @@ def everything_the_portal_does(cluster_id: int, namespace: str) -> None:
         where = {"api_version": api_version, "kind": kind, "namespace": None, "name": "requested"}
         quietly(objects.get, cluster_id=cluster_id, **where)
     quietly(objects.pod_log, cluster_id=cluster_id, namespace=namespace, pod="p", tail_lines=1)
+    quietly(objects.list_pod_events, cluster_id=cluster_id, namespace=namespace)
     quietly(client.proxy_get, namespace, "p", 8002, "/metrics")
     quietly(client.proxy_request, PodRequest(namespace, "p", 8000, "/v2/models/m/infer", b"{}"))
     quietly(capabilities.probe, cluster_id=cluster_id)

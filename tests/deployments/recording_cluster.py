@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from deployments.delivery.domain import owned_kinds
-from fleet.kube.domain.errors import ClusterError, ObjectNotFound, Unreachable
+from fleet.kube.domain.errors import ClusterError, ObjectInvalid, ObjectNotFound, Unreachable
 from fleet.kube.domain.pod_proxy import PodRequest, PodResponse
 from fleet.kube.domain.resource_types import ResourceType, find
 from fleet.kube.gateways.connection_probe import ProbeStep
@@ -97,7 +97,8 @@ class RecordingCluster:
         self, kind: Any, *, namespace: str | None = None, labels: Any = None, fields: str = ""
     ) -> Listing:
         self._answer()
-        node = fields.removeprefix("spec.nodeName=")
+        field, _, value = fields.partition("=")
+        node = value if field == "spec.nodeName" else ""
         items = [
             copy.deepcopy(item)
             for (its_kind, its_namespace, _), item in sorted(self.objects.items())
@@ -108,9 +109,23 @@ class RecordingCluster:
         ]
         return Listing(items=items, resource_version="1")
 
-    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        tail_lines: int,
+        limit_bytes: int | None = None,
+        is_previous: bool = False,
+        has_timestamps: bool = False,
+    ) -> str:
+        """Logs of previous containers are under "POD previous"; tests write the timestamps that they need."""
         self._answer()
-        return self.logs.get(pod, "")
+        if is_previous and f"{pod} previous" not in self.logs:
+            raise ObjectInvalid(f'previous terminated container "server" in pod "{pod}" not found')
+        log = self.logs.get(f"{pod} previous" if is_previous else pod, "")
+        last = "".join(log.splitlines(keepends=True)[-tail_lines:])
+        return last if limit_bytes is None else last[:limit_bytes]
 
     def delete(self, kind: ResourceType, namespace: str | None, name: str) -> None:
         self._answer()

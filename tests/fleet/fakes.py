@@ -154,7 +154,16 @@ class FakeKube:
             raise page
         return page
 
-    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        tail_lines: int,
+        limit_bytes: int | None = None,
+        is_previous: bool = False,
+        has_timestamps: bool = False,
+    ) -> str:
         self._check()
         return f"log of {namespace}/{pod}"
 

@@ -19,7 +19,8 @@ from deployments.manifests.domain.metadata import DIGEST_ANNOTATION, Manifest
 
 FIELD_MANAGER: Final = "slipway"
 _MAX_VALUE_LENGTH = 200
-_ABSENT: Final = object()
+# The live value of a field that was removed.
+ABSENT: Final = object()
 _UNITS: Final = {
     "m": Decimal("0.001"),
     "k": Decimal(10**3),
@@ -63,30 +64,52 @@ class Edit:
         return f"{who} {self.path} of {self.kind} {self.name} {change}"
 
 
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """A field of a manifest whose live value differs. `live` is ABSENT if the field was removed; `owner` is the entry
+    of managedFields that owns it, None if none does.
+    """
+
+    path: tuple[Step, ...]
+    desired: Any
+    live: Any
+    owner: Mapping[str, Any] | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the portal owns the field, so that nobody else changed it."""
+        return self.owner is not None and self.owner["manager"] == FIELD_MANAGER
+
+    def to_edit(self, kind: str, name: str) -> Edit:
+        owner = self.owner or {}
+        return Edit(
+            kind,
+            name,
+            format_path(self.path),
+            _shorten(self.desired),
+            "" if self.live is ABSENT else _shorten(self.live),
+            by=owner.get("manager", ""),
+            at=owner.get("time", ""),
+        )
+
+
 def find_edits(desired: Manifest, live: Mapping[str, Any] | None) -> list[Edit]:
     """Return the edits of a live object. Empty if it is as it was applied."""
     kind, name = desired["kind"], desired["metadata"]["name"]
     if live is None:
         return [Edit(kind, name, "", "", "")]
+    differences = list_differences(desired, live)
+    return [item.to_edit(kind, name) for item in differences if not item.is_own]
+
+
+def list_differences(desired: Manifest, live: Mapping[str, Any]) -> list[FieldDifference]:
+    """List the fields that differ from the manifest, whoever owns them, without its digest."""
     owners = _owners(live)
-    edits = []
-    for path, value, live_value in _differences(desired, live, ()):
-        if path[0] in ("apiVersion", "kind", "status") or path[-1] == DIGEST_ANNOTATION:
-            continue
-        owner = _owner_of(owners, path)
-        if owner is None or owner["manager"] != FIELD_MANAGER:
-            edits.append(
-                Edit(
-                    kind,
-                    name,
-                    format_path(path),
-                    _shorten(value),
-                    "" if live_value is _ABSENT else _shorten(live_value),
-                    by=owner["manager"] if owner else "",
-                    at=owner.get("time", "") if owner else "",
-                )
-            )
-    return edits
+    return [
+        FieldDifference(path, value, live_value, _owner_of(owners, path))
+        for path, value, live_value in _differences(desired, live, ())
+        if path[0] not in ("apiVersion", "kind", "status") and path[-1] != DIGEST_ANNOTATION
+    ]
 
 
 def format_path(path: Sequence[Step]) -> str:
@@ -108,7 +131,7 @@ def _differences(
     """Compare only the fields that `desired` sets; defaults that the cluster filled in are ignored."""
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():
-            yield from _differences(value, live.get(key, _ABSENT), (*path, key))
+            yield from _differences(value, live.get(key, ABSENT), (*path, key))
     elif is_list(desired) and is_list(live):
         yield from _list_differences(desired, live, path)
     elif not _is_equal(desired, live):
@@ -126,7 +149,7 @@ def _list_differences(
         live_by_key = {item[key_field]: item for item in live if _has(item, key_field)}
         for item in desired:
             step = (key_field, item[key_field])
-            match = live_by_key.get(item[key_field], _ABSENT)
+            match = live_by_key.get(item[key_field], ABSENT)
             yield from _differences(item, match, (*path, step))
     elif len(desired) != len(live):
         yield path, desired, live
@@ -141,7 +164,7 @@ def _has(item: Any, key: str) -> bool:
 
 def _is_equal(desired: Any, live: Any) -> bool:
     """Whether both values are equal. The server may leave out an empty value, and write a quantity in another unit."""
-    if live is _ABSENT:
+    if live is ABSENT:
         return desired in ("", None) or (not isinstance(desired, bool | int) and not desired)
     if desired == live or str(desired) == str(live):
         return True

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from deployments.manifests.domain import diff as manifest_diff
+from deployments.delivery.domain import object_comparison
+from deployments.delivery.domain.drift import Drift, DriftOutcome
+from deployments.delivery.domain.object_comparison import (
+    ApplyStatus,
+    ObjectComparison,
+    ObjectState,
+)
+from deployments.delivery.services import git_backend
+from deployments.manifests.domain import metadata
 from deployments.manifests.domain.access import caller_keys
 from deployments.manifests.domain.access.caller_keys import GatewayRefusal
-from deployments.manifests.domain.diff import DiffLine
 from deployments.manifests.domain.metadata import Manifest, to_yaml
 from deployments.manifests.selectors.rendered import RenderedDeployment
 from deployments.models import Deployment
 from deployments.serving.selectors import deployments
 from fleet.kube.domain.errors import ClusterError, ObjectNotFound
 from fleet.kube.services import objects
+from fleet.kube.services.objects import LiveObject
 from fleet.observation.selectors import pods
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
+# Objects of the team's address change with other deployments: what differs there is nobody's edit.
+_CHANGING: Final = ApplyStatus(is_current=False, is_direct=False)
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """An object next to its manifest. `is_live` is None while unknown. `diff` leads from the desired to the live
-    object.
+    """An object next to its manifest, with the manifest as YAML. `is_shared` means that other deployments of the
+    namespace use it too; it is written with each change, and its edits are not reverted in between.
     """
 
     kind: str
     name: str
     text: str
-    is_live: bool | None
-    diff: Sequence[DiffLine] = ()
+    is_shared: bool
+    comparison: ObjectComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +60,46 @@ class Log:
 
 
 def compare(*, actor: Actor, deployment_id: int) -> LiveComparison:
+    """Read each object once. After the first that the cluster does not return, the others are what the last check
+    found.
+    """
     deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    if deployment.is_retired:
+        return LiveComparison([])
+    rendered = RenderedDeployment(deployment)
+    status = _status_of(deployment)
+    drift = Drift.from_json(deployment.drift)
+    pending = drift.edits if drift.outcome == DriftOutcome.PENDING else ()
     views: list[ObjectView] = []
     problem = ""
-    for manifest in _desired(deployment):
-        view = _unknown(manifest)
+    for manifest in _desired(rendered):
+        is_changing = manifest in rendered.team_policies
+        comparison = object_comparison.recall(manifest, pending)
         if not problem:
             try:
-                view = _view(deployment.cluster_id, manifest)
+                comparison = _compare(
+                    deployment.cluster_id, manifest, _CHANGING if is_changing else status
+                )
             except ClusterError as error:
                 problem = error.message
-        views.append(view)
+        views.append(_view(manifest, comparison))
     return LiveComparison(views, problem)
+
+
+def _status_of(deployment: Deployment) -> ApplyStatus:
+    is_current = deployments.is_current(deployment)
+    return ApplyStatus(
+        is_current=is_current,
+        is_removed=deployment.is_stopped or deployment.is_retiring,
+        is_direct=is_current or git_backend.backend_for(deployment) is None,
+    )
+
+
+def _compare(cluster_id: int, manifest: Manifest, status: ApplyStatus) -> ObjectComparison:
+    live = _read(cluster_id, manifest)
+    if live.is_foreign:
+        return ObjectComparison(ObjectState.NOT_OURS)
+    return object_comparison.compare_object(manifest, live.item, status)
 
 
 def refused_policies(deployment: Deployment) -> list[GatewayRefusal]:
@@ -112,17 +151,14 @@ def pods_of(deployment: Deployment) -> list[pods.PodInfo]:
     ]
 
 
-def _desired(deployment: Deployment) -> list[Manifest]:
+def _desired(rendered: RenderedDeployment) -> list[Manifest]:
     """Return the desired manifests: shared objects once, then each revision's own, then the route."""
-    if deployment.is_retired:
-        return []
-    rendered = RenderedDeployment(deployment)
     by_name: dict[tuple[str, str], Manifest] = {}
     for revision in rendered.revisions:
         for manifest in rendered.render_revision(revision).manifests:
             by_name.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     manifests = list(by_name.values())
-    if deployment.stable_revision is None:
+    if rendered.deployment.stable_revision is None:
         return manifests
     policies = [
         *rendered.caller_policies,
@@ -132,28 +168,26 @@ def _desired(deployment: Deployment) -> list[Manifest]:
     return [*manifests, *policies, rendered.route]
 
 
-def _view(cluster_id: int, manifest: Manifest) -> ObjectView:
-    meta = manifest["metadata"]
-    live = _get(cluster_id, manifest)
-    desired = to_yaml([manifest])
-    if live is None:
-        return ObjectView(manifest["kind"], meta["name"], desired, is_live=False)
-    observed = to_yaml([manifest_diff.project(live, manifest)])
-    diff = manifest_diff.diff_lines(desired, observed)
-    return ObjectView(manifest["kind"], meta["name"], desired, is_live=True, diff=diff)
+def _view(manifest: Manifest, comparison: ObjectComparison) -> ObjectView:
+    return ObjectView(
+        manifest["kind"],
+        manifest["metadata"]["name"],
+        to_yaml([manifest]),
+        is_shared=not metadata.is_of_deployment(manifest),
+        comparison=comparison,
+    )
 
 
 def _get(cluster_id: int, manifest: Manifest) -> dict[str, Any] | None:
+    return _read(cluster_id, manifest).item
+
+
+def _read(cluster_id: int, manifest: Manifest) -> LiveObject:
     meta = manifest["metadata"]
-    return objects.get(
+    return objects.read(
         cluster_id=cluster_id,
         api_version=manifest["apiVersion"],
         kind=manifest["kind"],
         namespace=meta.get("namespace"),
         name=meta["name"],
     )
-
-
-def _unknown(manifest: Manifest) -> ObjectView:
-    name = manifest["metadata"]["name"]
-    return ObjectView(manifest["kind"], name, to_yaml([manifest]), is_live=None)

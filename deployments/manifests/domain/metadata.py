@@ -212,6 +212,11 @@ def is_of_revision(manifest: Mapping[str, Any]) -> bool:
     return REVISION_LABEL in manifest["metadata"].get("labels", {})
 
 
+def is_of_deployment(manifest: Mapping[str, Any]) -> bool:
+    """Whether it belongs to one deployment, not to the namespace."""
+    return DEPLOYMENT_ID_LABEL in manifest["metadata"].get("labels", {})
+
+
 def with_digest(manifest: Manifest, content: Any) -> Manifest:
     """Annotate with the digest of `content`, so that the live object shows which content it has."""
     digest = digest_of(content)[:16]

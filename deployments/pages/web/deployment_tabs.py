@@ -5,18 +5,22 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from deployments.delivery.services import drift_decisions, live_objects
 from deployments.pages.web import cost as page_cost
 from deployments.pages.web import frame, tab_data
+from deployments.pages.web import logs as page_logs
+from deployments.pages.web import manifests as page_manifests
 from deployments.pages.web import overview as page_overview
 from deployments.serving.selectors import deployments
 from portal.accounts.models import User
 from portal.ui.access import people_only
+from portal.ui.htmx import target_of
 
 _OVERVIEW = frame.LiveParts(
     each_poll=("pages/_figures.html", "pages/_overview_now.html"),
     minutely=("pages/_charts.html",),
 )
+# The element that follows a log.
+_LOG = "logs"
 _TIMELINE = frame.LiveParts(each_poll=("pages/_timeline.html",))
 
 
@@ -44,12 +48,7 @@ def revisions(request: HttpRequest, user: User, team: str, name: str) -> HttpRes
 @people_only
 def manifests(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    comparison = live_objects.compare(actor=user, deployment_id=deployment.pk)
-    context = {
-        "objects": comparison.objects,
-        "unreachable": comparison.problem,
-        "drift": drift_decisions.view_of(deployment),
-    }
+    context = page_manifests.build_context(user, deployment)
     return frame.show(request, user, deployment, "manifests", context)
 
 
@@ -68,14 +67,14 @@ def timeline(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
 @people_only
 def logs(request: HttpRequest, user: User, team: str, name: str) -> HttpResponse:
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
-    choice = tab_data.log_choice_of(
-        deployment, pod=request.GET.get("pod", ""), lines=request.GET.get("lines", "")
-    )
-    log = live_objects.read_log(
-        actor=user, deployment_id=deployment.pk, pod=choice.chosen, lines=choice.lines
-    )
-    context = {**choice.context(request.path), "log": log.text, "problem": log.problem}
-    parts = {"log": "pages/_log_text.html"}
+    query = page_logs.LogQuery.read(request.GET)
+    logs = page_logs.read_logs(user, deployment, query)
+    if request.GET.get("download"):
+        return page_logs.respond_with_file(deployment, query, logs)
+    context = page_logs.build_context(query, logs, request.path)
+    if target_of(request) != _LOG:
+        context |= page_logs.build_event_context(user, deployment, logs)
+    parts = {_LOG: "pages/_log_text.html"}
     return frame.show(request, user, deployment, "logs", context, parts=parts)
 
 

@@ -1,11 +1,9 @@
-"""Contexts of the tabs Revisions, Timeline and Logs."""
+"""Contexts of the Revisions and Timeline tabs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 
@@ -18,28 +16,9 @@ from deployments.serving.selectors import deployments, revision_roles, timeline
 from deployments.serving.selectors.revision_roles import RevisionRole
 from deployments.serving.web import events
 from deployments.spec.domain import field_values
-from fleet.observation.selectors.pods import PodInfo
 
-LINE_CHOICES = (100, 500, 2000)
 _PAGE_SIZE = 50
 _TOPICS: Final = tuple((topic.value, topic.value.capitalize()) for topic in EventTopic)
-
-
-@dataclass(frozen=True, slots=True)
-class LogChoice:
-    pods: Sequence[PodInfo]
-    chosen: str
-    lines: int
-
-    def context(self, path: str) -> dict[str, Any]:
-        query = urlencode({"pod": self.chosen, "lines": self.lines})
-        return {
-            "pods": self.pods,
-            "chosen": self.chosen,
-            "lines": self.lines,
-            "line_choices": LINE_CHOICES,
-            "follow_url": f"{path}?{query}" if self.chosen else "",
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +84,3 @@ def timeline_context(deployment: Deployment, *, page: str, kind: str) -> dict[st
         "topics": _TOPICS,
         "pods": live_objects.pods_of(deployment),
     }
-
-
-def log_choice_of(deployment: Deployment, *, pod: str, lines: str) -> LogChoice:
-    """Return the requested pod, by default the first. The service refuses unknown names."""
-    pods = live_objects.pods_of(deployment)
-    number = int(lines) if lines.isdecimal() and int(lines) in LINE_CHOICES else LINE_CHOICES[0]
-    return LogChoice(pods, pod or (pods[0].name if pods else ""), number)

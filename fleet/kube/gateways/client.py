@@ -157,11 +157,25 @@ class HttpKubeClient:
         """
         return self._transport.proxy_request(call)
 
-    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str:
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        tail_lines: int,
+        limit_bytes: int | None = None,
+        is_previous: bool = False,
+        has_timestamps: bool = False,
+    ) -> str:
+        """Read the last lines of a pod's container, or of its run before the last restart. Of those lines at most
+        `limit_bytes`, the first ones.
+        """
         path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/log"
-        content = self._transport.request(
-            "GET", path, query=[("tailLines", str(tail_lines))], accept="*/*"
-        )
+        query = [("tailLines", str(tail_lines))]
+        query += [] if limit_bytes is None else [("limitBytes", str(limit_bytes))]
+        query += [("previous", "true")] if is_previous else []
+        query += [("timestamps", "true")] if has_timestamps else []
+        content = self._transport.request("GET", path, query=query, accept="*/*")
         return content.decode("utf-8", "replace")
 
     def version(self) -> str:

@@ -84,7 +84,16 @@ class KubeClient(Protocol):
 
     def proxy_request(self, call: PodRequest) -> PodResponse: ...
 
-    def pod_log(self, namespace: str, pod: str, *, tail_lines: int) -> str: ...
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        tail_lines: int,
+        limit_bytes: int | None = None,
+        is_previous: bool = False,
+        has_timestamps: bool = False,
+    ) -> str: ...
 
     def version(self) -> str: ...
 

@@ -188,17 +188,37 @@ class _Push:
         return [self._made[index, place] for place in range(len(self._groups[index].manifests))]
 
 
+@dataclass(frozen=True, slots=True)
+class LiveObject:
+    """An object as the cluster has it. `item` is None if there is none, and `is_foreign` set for a namespaced one of
+    another installation, whose content is not shown.
+    """
+
+    item: Json | None
+    is_foreign: bool = False
+
+
 def get(
     *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
 ) -> dict[str, Any] | None:
     """Read an object. None if there is none, or if a namespaced one belongs to another installation."""
+    return read(
+        cluster_id=cluster_id, api_version=api_version, kind=kind, namespace=namespace, name=name
+    ).item
+
+
+def read(
+    *, cluster_id: int, api_version: str, kind: str, namespace: str | None, name: str
+) -> LiveObject:
+    """Read an object, and tell one of another installation from none."""
     client = clients.client_for(cluster_id)
     try:
         item = client.get(client.resource_type(api_version, kind), namespace, name)
     except ObjectNotFound:
-        return None
-    is_foreign = namespace and owners.owner_of(item) not in ("", installation.read().identity)
-    return None if is_foreign else item
+        return LiveObject(None)
+    if namespace and owners.owner_of(item) not in ("", installation.read().identity):
+        return LiveObject(None, is_foreign=True)
+    return LiveObject(item)
 
 
 def list_objects(
@@ -297,3 +317,43 @@ def delete_own(
 
 def pod_log(*, cluster_id: int, namespace: str, pod: str, tail_lines: int) -> str:
     return clients.client_for(cluster_id).pod_log(namespace, pod, tail_lines=tail_lines)
+
+
+def pod_logs(
+    *,
+    cluster_id: int,
+    namespace: str,
+    pods: Sequence[str],
+    tail_lines: int,
+    limit_bytes: int,
+    is_previous: bool,
+) -> dict[str, str | ClusterError]:
+    """Read the last lines of several pods at a time, each line with its timestamp; by pod the text, or why there is
+    none.
+    """
+    client = clients.client_for(cluster_id)
+
+    def read_one(pod: str) -> str | ClusterError:
+        try:
+            return client.pod_log(
+                namespace,
+                pod,
+                tail_lines=tail_lines,
+                limit_bytes=limit_bytes,
+                is_previous=is_previous,
+                has_timestamps=True,
+            )
+        except ClusterError as error:
+            return error
+
+    if len(pods) < 2:
+        return {pod: read_one(pod) for pod in pods}
+    with ThreadPoolExecutor(min(_THREADS, len(pods))) as pool:
+        return dict(zip(pods, pool.map(read_one, pods), strict=True))
+
+
+def list_pod_events(*, cluster_id: int, namespace: str) -> list[Json]:
+    """List the events of the namespace's pods that the cluster still keeps, an hour by default."""
+    client = clients.client_for(cluster_id)
+    kind = client.resource_type("v1", "Event")
+    return client.list_all(kind, namespace=namespace, fields="involvedObject.kind=Pod").items

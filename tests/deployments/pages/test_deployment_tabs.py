@@ -101,25 +101,6 @@ def test_a_lone_revision_offers_no_comparison(world: World, signed_in: SignIn) -
     assert not {"From", "To"} & set(row)
 
 
-def test_manifests_say_what_the_cluster_holds_otherwise(world: World, signed_in: SignIn) -> None:
-    world.serving()
-    live = world.cluster.objects["InferenceService", "vision", "detector-r1"]
-    live["spec"]["predictor"]["minReplicas"] = 7
-
-    page = signed_in(world.viewer).get(f"{ONE}/manifests").content.decode()
-
-    assert "Differs" in page
-    assert "minReplicas: 7" in page
-
-
-def test_the_log_of_another_teams_pod_does_not_exist_here(world: World, signed_in: SignIn) -> None:
-    world.serving()
-
-    answer = signed_in(world.viewer).get(f"{ONE}/logs?pod=someone-elses-pod")
-
-    assert answer.status_code == 404
-
-
 def test_a_pod_that_waits_says_why(world: World, signed_in: SignIn) -> None:
     world.serving()
     Pod.objects.create(

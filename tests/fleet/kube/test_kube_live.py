@@ -139,3 +139,57 @@ def test_missing_kubeconfig_is_refused_by_name(tmp_path: object) -> None:
 
     with pytest.raises(Refused, match="absent"):
         HttpKubeClient(connection)
+
+
+def test_events_are_listed_by_what_they_are_about(client: HttpKubeClient, namespace: str) -> None:
+    for kind in ("Pod", "Service"):
+        client.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": f"of-{kind.lower()}", "namespace": namespace},
+                "involvedObject": {"kind": kind, "name": "detector", "namespace": namespace},
+                "reason": "Unhealthy",
+            }
+        )
+
+    listed = client.list_all(
+        client.resource_type("v1", "Event"), namespace=namespace, fields="involvedObject.kind=Pod"
+    )
+
+    assert [item["metadata"]["name"] for item in listed.items] == ["of-pod"]
+
+
+def test_what_a_log_is_read_with_is_sent(
+    client: HttpKubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def request(_method: str, path: str, *, query: list[tuple[str, str]], accept: str) -> bytes:
+        sent.append((path, query))
+        return b"up\n"
+
+    monkeypatch.setattr(client._transport, "request", request)
+
+    assert client.pod_log("vision", "detector-0", tail_lines=5) == "up\n"
+    client.pod_log(
+        *("vision", "detector-0"),
+        tail_lines=100,
+        limit_bytes=1000,
+        is_previous=True,
+        has_timestamps=True,
+    )
+
+    path = "/api/v1/namespaces/vision/pods/detector-0/log"
+    assert sent == [
+        (path, [("tailLines", "5")]),
+        (
+            path,
+            [
+                ("tailLines", "100"),
+                ("limitBytes", "1000"),
+                ("previous", "true"),
+                ("timestamps", "true"),
+            ],
+        ),
+    ]
