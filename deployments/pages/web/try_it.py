@@ -237,8 +237,10 @@ def _start(deployment: Deployment, example: GoldenRequest | None) -> StartingReq
     inputs = serving_try_it.list_inputs(revision)
     if example is not None:
         body: dict[str, Any] = example.request
+        read = request_inputs.read_texts(inputs, body) if inputs else None
+        # The database keeps no order of names.
         return StartingRequest(
-            inputs, body, request_inputs.read_texts(inputs, body) if inputs else None
+            inputs, request_inputs.build_body(inputs, read) if read else body, read
         )
     if not inputs:
         return StartingRequest((), serving_try_it.call_of(revision).body, None)
