@@ -70,10 +70,12 @@ def test_arrays_of_every_type_arrive_as_they_are(dtype: str) -> None:
 
 def test_text_goes_as_json() -> None:
     described, binary = sent(
-        {"text": [["a", b"b"]]}, (Tensor(name="text", dtype="BYTES", dims=(1,)),)
+        {"text": [["a", b"b"]]}, (Tensor(name="text", dtype="STRING", dims=(1,)),)
     )
 
-    assert described["inputs"][0]["data"] == ["a", "b"]
+    assert described["inputs"] == [
+        {"name": "text", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
+    ]
     assert binary == b""
 
 

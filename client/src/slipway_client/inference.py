@@ -56,6 +56,8 @@ _NUMPY = {
     "BYTES": "object",
 }
 _TYPES = {name: dtype for dtype, name in _NUMPY.items()}
+# Triton's type of text in a signature, which the protocol calls otherwise.
+_PROTOCOL = {"STRING": "BYTES"}
 
 
 def infer(
@@ -124,7 +126,8 @@ def encode(name: str, value: Any, tensors: Sequence[Tensor] = ()) -> InputTensor
     known = {tensor.name: tensor for tensor in tensors}
     if known and name not in known:
         raise InvalidInput(f"The model has no input {name!r}. Inputs: {', '.join(known)}.")
-    datatype = known[name].dtype if known else ""
+    dtype = known[name].dtype if known else ""
+    datatype = _PROTOCOL.get(dtype, dtype)
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         flat = value.ravel().tolist()
         return InputTensor(name, datatype or _datatype_of(value.dtype), list(value.shape), flat)

@@ -49,6 +49,8 @@ class AccessKind(ABC):
     # What the gateway would pass on to the model.
     removed_headers: ClassVar[Sequence[str]] = ()
     curl_arguments: ClassVar[str] = ""
+    # The header in which a caller's key or token is sent.
+    key_header: ClassVar[str] = ""
 
     def check_offer(self, capabilities: Capabilities) -> Offer:
         return capabilities.offers(self.option) if self.option else Offer(ok=True)

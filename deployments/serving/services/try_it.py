@@ -7,14 +7,18 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
+from typing import Any
 
 from deployments.models import Deployment, Revision
 from deployments.registry.domain import signatures
-from deployments.serving.domain import inference_call
+from deployments.serving.domain import inference_call, request_inputs, shown_answer
 from deployments.serving.domain.inference_call import Call
+from deployments.serving.domain.request_inputs import InputText, RequestInput
+from deployments.serving.domain.shown_answer import ShownAnswer
 from deployments.serving.gateways import inference
 from deployments.serving.selectors import deployments
 from deployments.serving.services import pod_inference
@@ -22,6 +26,7 @@ from deployments.serving.services.pod_inference import NotAnswered
 from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import documents
+from portal.core.definitions import Rejected
 from portal.core.documents import Bounds
 from portal.core.errors import Conflict, Invalid, Unavailable
 
@@ -74,6 +79,54 @@ def call_of(revision: Revision) -> Call:
 
 def url_of(deployment: Deployment, revision: Revision) -> str:
     return f"{deployments.url_of(deployment)}/{call_of(revision).path}"
+
+
+def list_inputs(revision: Revision) -> tuple[RequestInput, ...]:
+    """List the inputs that have a field of their own. Empty where a request can only be written as JSON."""
+    if "inputs" not in call_of(revision).body:
+        return ()
+    return request_inputs.describe_inputs(signatures.from_json(revision.version.signature))
+
+
+def build_body(inputs: Sequence[RequestInput], texts: Sequence[InputText]) -> str:
+    """Build the request from what was entered for each input. Raises Invalid."""
+    try:
+        body = request_inputs.build_body(inputs, texts)
+    except Rejected as error:
+        raise Invalid(error.message, fields=error.fields) from error
+    return json.dumps(body, ensure_ascii=False)
+
+
+def read_texts(inputs: Sequence[RequestInput], body: str) -> tuple[InputText, ...] | None:
+    """Return what to enter for each input to get this request. None where the inputs cannot express it."""
+    value = read_body(body)
+    return request_inputs.read_texts(inputs, value) if inputs and value is not None else None
+
+
+def read_body(body: str) -> dict[str, Any] | None:
+    """Return the request as an object. None if it is not a valid one."""
+    try:
+        value = documents.read_json(body, _BODY)
+    except documents.UnreadableDocument:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def describe_answer(
+    deployment: Deployment, trial: TrialResponse, target: TrialTarget
+) -> ShownAnswer | None:
+    """Describe the answer, with the names of classes where the version that answered is certain to have them. None
+    for an answer in another protocol, or one that is cut.
+    """
+    return shown_answer.describe_answer(trial.text, _class_names(deployment, target))
+
+
+def _class_names(deployment: Deployment, target: TrialTarget) -> tuple[str, ...]:
+    stable, candidate = deployment.stable_revision, deployment.candidate_revision
+    reached = {TrialTarget.STABLE: (stable,), TrialTarget.CANDIDATE: (candidate,)}
+    revisions = reached.get(target, (stable,) if needs_key(deployment) else (stable, candidate))
+    names = {call_of(revision).class_names for revision in revisions if revision is not None}
+    return names.pop() if len(names) == 1 else ()
 
 
 def send(

@@ -29,6 +29,7 @@ class Keys(AccessKind):
     serves_team_address = True
     takes_pipeline_key = True
     curl_arguments = '-H "x-api-key: $KEY" '
+    key_header = "x-api-key"
 
     def security(self, callers: Callers) -> Mapping[str, Any]:
         return {

@@ -41,6 +41,7 @@ class ProviderTokens(AccessKind):
     # The gateway passes the token on otherwise.
     removed_headers = tuple(header["name"] for header in _HEADERS)
     curl_arguments = '-H "x-api-key: $KEY" '
+    key_header = "x-api-key"
 
     def security(self, callers: Callers) -> Mapping[str, Any]:
         """Return the JWT provider and the authorization rules. Nobody is served if no claim value is listed."""
