@@ -35,6 +35,7 @@
       drawn.set(plot, { spec, view });
       plot.replaceChildren(sheet);
       old?.view.finalize();
+      plot.dispatchEvent(new CustomEvent("chart:drawn", { bubbles: true, detail: { view } }));
     } catch {
       sheet.remove();
       // An older drawing is better than none; the table beside it is of now.

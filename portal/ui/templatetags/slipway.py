@@ -244,6 +244,7 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
     return {
         "name": name,
         "chart": spec,
+        "rows": spec.timed_rows,
         "spec": SafeString(text.translate(_IN_APOSTROPHES)),
         "chart_bundle_version": bundle.VERSION,
     }
