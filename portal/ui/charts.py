@@ -42,6 +42,16 @@ class LegendEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The times of a chart of slots: all of [start, end) is on its axis, and its gaps are shaded."""
+
+    start: datetime
+    end: datetime
+    step: timedelta
+    gaps: Sequence[Gap] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TableRow:
     """A row of a chart's table. It is of [start, end), in milliseconds since 1970; `change` is what happened then."""
 
@@ -56,7 +66,7 @@ class TableRow:
 class Chart:
     """A chart with its table: `spec` for the drawing, `header` and `rows` for the table, `label` for screen readers.
 
-    `intervals` are those of the rows if these are of times.
+    `intervals` are those of the rows if these are of times. A part of a chart with a time window can be enlarged.
     """
 
     label: str
@@ -65,7 +75,15 @@ class Chart:
     rows: Sequence[Sequence[str]]
     legend: Sequence[LegendEntry] = field(default_factory=tuple)
     intervals: Sequence[tuple[datetime, datetime]] = field(default_factory=tuple)
-    gaps: Sequence[Gap] = field(default_factory=tuple)
+    window: TimeWindow | None = None
+
+    @property
+    def is_zoomable(self) -> bool:
+        return self.window is not None
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        return () if self.window is None else self.window.gaps
 
     @property
     def gap_text(self) -> str:
@@ -105,16 +123,6 @@ class Point:
     at: datetime
     series: str
     value: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TimeWindow:
-    """The times of a chart of slots: all of [start, end) is on its axis, and its gaps are shaded."""
-
-    start: datetime
-    end: datetime
-    step: timedelta
-    gaps: Sequence[Gap] = ()
 
 
 def stacked_bars(
@@ -195,7 +203,7 @@ def lines(
     columns = [*names, CHANGES] if merged else names
     table = _tabulate(cells, columns, window)
     spec = _base(label) | {"layer": layers}
-    return _chart(label, spec, table, _legend(names, colours), gaps)
+    return _chart(label, spec, table, _legend(names, colours), window)
 
 
 def _value(bar: Bar, names: Sequence[str], unit: str) -> dict[str, Any]:
@@ -402,9 +410,9 @@ def _chart(
     spec: dict[str, Any],
     table: _Table,
     legend: Sequence[LegendEntry],
-    gaps: Sequence[Gap] = (),
+    window: TimeWindow | None = None,
 ) -> Chart:
-    return Chart(label, spec, table.header, table.rows, legend, table.intervals, gaps)
+    return Chart(label, spec, table.header, table.rows, legend, table.intervals, window)
 
 
 def _tabulate(

@@ -5,9 +5,13 @@
   "use strict";
   // The pointer is drawn to a change that is at most so many pixels away.
   const NEAR = 8;
+  // A drag over fewer pixels is a click.
+  const LEAST = 8;
   const views = new WeakMap();
   const tables = new WeakMap();
   let instant;
+  let zoom = null;
+  let drag;
 
   const plotOf = (figure) => figure.querySelector(".plot");
   const viewOf = (figure) => views.get(plotOf(figure));
@@ -38,11 +42,14 @@
   };
   const rowAt = (figure, at) => tableOf(figure).rows.find((row) => row.start <= at && at < row.end);
 
+  const xIn = (figure, clientX) =>
+    clientX - plotOf(figure).querySelector("svg").getBoundingClientRect().left - viewOf(figure).origin()[0];
+
   // The instant under the pointer: that of the nearest row, or the slot of a gap.
   const instantAt = (figure, clientX) => {
     const view = viewOf(figure);
     const { rows, step } = tableOf(figure);
-    const x = clientX - plotOf(figure).querySelector("svg").getBoundingClientRect().left - view.origin()[0];
+    const x = xIn(figure, clientX);
     const away = (row) => Math.abs((placeOf(view, row.start) ?? Infinity) - x);
     const nearest = (of) => of.reduce((best, row) => (!best || away(row) < away(best) ? row : best), undefined);
     const change = nearest(rows.filter((row) => row.change && !row.isGap));
@@ -53,19 +60,24 @@
     return gap ? gap.start + Math.floor((at - gap.start) / step) * step : nearest(rows)?.start;
   };
 
+  // A shape over the drawing, one of each name in a chart.
+  const drawShape = (figure, tag, name, attributes) => {
+    const svg = plotOf(figure).querySelector("svg");
+    let shape = svg.querySelector(`.${name}`);
+    if (!attributes) return shape?.remove();
+    if (!shape) {
+      shape = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      shape.setAttribute("class", name);
+      svg.append(shape);
+    }
+    Object.entries(attributes).forEach(([attribute, value]) => shape.setAttribute(attribute, value));
+  };
   const drawLine = (figure, x) => {
     const view = viewOf(figure);
-    const svg = plotOf(figure).querySelector("svg");
-    let line = svg.querySelector(".crosshair");
-    if (x === undefined) return line?.remove();
-    if (!line) {
-      line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      line.setAttribute("class", "crosshair");
-      svg.append(line);
-    }
     const [left, top] = view.origin();
     const place = Math.round(left + x) + 0.5;
-    Object.entries({ x1: place, x2: place, y1: top, y2: top + view.height() }).forEach(([name, value]) => line.setAttribute(name, value));
+    const ends = { x1: place, x2: place, y1: top, y2: top + view.height() };
+    drawShape(figure, "line", "crosshair", x === undefined ? undefined : ends);
   };
 
   const describe = (figure, row) => {
@@ -83,6 +95,12 @@
     plot.setAttribute("aria-valuenow", row ? rows.indexOf(row) : rows.length - 1);
     plot.setAttribute("aria-valuetext", describe(figure, row ?? rows.at(-1)));
   };
+  const showZoom = () => document.querySelectorAll("[data-zoom-out]").forEach((button) => { button.hidden = !zoom; });
+  const setZoom = (times) => {
+    zoom = times;
+    showZoom();
+    document.dispatchEvent(new CustomEvent("chart:zoom", { detail: times }));
+  };
   const show = (at) => {
     instant = at;
     figures().forEach(showIn);
@@ -93,9 +111,40 @@
     return figure && figures().includes(figure) ? figure : undefined;
   };
   const follow = (event) => {
+    if (drag) return drawDrag(event);
     const figure = figureOf(event.target);
     if (figure) show(instantAt(figure, event.clientX));
     else if (instant !== undefined && !figureOf(document.activeElement)) show(undefined);
+  };
+
+  // Only charts of time are zoomed, by a mouse or pen: a finger scrolls the page and moves the crosshair.
+  const beginDrag = (event) => {
+    const figure = figureOf(event.target);
+    if (!figure?.querySelector("[data-zoom-out]") || event.button !== 0 || event.pointerType === "touch") return;
+    drag = { figure, from: event.clientX };
+  };
+  const dragTo = (clientX) => {
+    const view = viewOf(drag.figure);
+    const ends = [drag.from, clientX].map((end) => Math.min(view.width(), Math.max(0, xIn(drag.figure, end))));
+    return ends.sort((one, other) => one - other);
+  };
+  const drawDrag = (event) => {
+    const [x, end] = dragTo(event.clientX);
+    const [left, top] = viewOf(drag.figure).origin();
+    drawShape(drag.figure, "rect", "zoom", { x: left + x, y: top, width: end - x, height: viewOf(drag.figure).height() });
+  };
+  const endDrag = (event) => {
+    if (!drag) return;
+    const { figure } = drag;
+    const [from, to] = dragTo(event.clientX);
+    drawShape(figure, "rect", "zoom");
+    drag = undefined;
+    if (to - from < LEAST) return;
+    const scale = viewOf(figure).scale("x");
+    const times = [from, to].map((end) => Number(scale.invert(end)));
+    const inside = tableOf(figure).rows.filter((row) => row.start < times[1] && times[0] < row.end);
+    // Whole slots, so that the first and last value are in it.
+    if (inside.length > 1) setZoom([Math.max(times[0], inside[0].start), Math.min(times[1], inside.at(-1).end)]);
   };
 
   const step = (rows, key) => {
@@ -112,11 +161,13 @@
     };
     return choices[key]?.();
   };
+  const isShown = (row) => !zoom || (row.start < zoom[1] && zoom[0] < row.end);
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && zoom && !event.target.closest?.("dialog, input, select, textarea")) return setZoom(null);
     const figure = figureOf(event.target);
     if (!figure) return;
     if (event.key === "Escape") return show(undefined);
-    const row = step(tableOf(figure).rows, event.key);
+    const row = step(tableOf(figure).rows.filter(isShown), event.key);
     if (!row) return;
     event.preventDefault();
     show(row.start);
@@ -127,7 +178,12 @@
   });
   document.addEventListener("focusout", (event) => { if (figureOf(event.target)) show(undefined); });
   document.addEventListener("pointermove", follow);
-  document.addEventListener("pointerdown", follow);
+  document.addEventListener("pointerdown", (event) => {
+    follow(event);
+    beginDrag(event);
+  });
+  document.addEventListener("pointerup", endDrag);
+  document.addEventListener("click", (event) => { if (event.target.closest?.("[data-zoom-out]")) setZoom(null); });
 
   document.addEventListener("chart:drawn", (event) => {
     const plot = event.target;
@@ -140,5 +196,8 @@
     showIn(figure);
   });
   // A poll brings another table, and keeps the drawing until the new one is complete.
-  document.addEventListener("htmx:load", () => { if (instant !== undefined) show(instant); });
+  document.addEventListener("htmx:load", () => {
+    showZoom();
+    if (instant !== undefined) show(instant);
+  });
 })();
