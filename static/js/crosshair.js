@@ -82,7 +82,8 @@
 
   const describe = (figure, row) => {
     const names = [...figure.querySelectorAll("th")].slice(1).map((title) => title.textContent);
-    return [`${row.cells[0]} UTC`, ...names.map((name, index) => `${name} ${row.cells[index + 1]}`)].join(", ");
+    const values = names.map((name, index) => `${name} ${row.cells[index + 1]}`);
+    return [`${row.cells[0]} UTC`, ...values.filter((value) => !value.endsWith(" —"))].join(", ");
   };
   const showIn = (figure) => {
     const row = instant === undefined ? undefined : rowAt(figure, instant);

@@ -14,6 +14,7 @@ from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutSummary
 from deployments.serving.domain import chart_events
 from deployments.serving.web import minute_chart
+from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
@@ -124,11 +125,15 @@ def _weight_chart(
         role: {point.at: point.requests_per_second for point in series}
         for role, series in points.items()
     }
+    current = minute_of(clock.now())
+    read_at = sorted({at for role in rates.values() for at in role if at < current})
+    if not read_at:
+        return None
     requested = _weights_of(view)
     answers_from = _answers_from(view.rollout) if view.is_shadow else None
     observed: list[tuple[datetime, float | None]] = []
     for at, mine in sorted(rates["candidate"].items()):
-        if answers_from is not None and at + timedelta(minutes=1) > answers_from:
+        if at >= current or (answers_from and at + timedelta(minutes=1) > answers_from):
             break
         others = sum(rates.get(role, {}).get(at, 0.0) for role in ("stable", "baseline"))
         total = others if view.is_shadow else mine + others
@@ -136,7 +141,9 @@ def _weight_chart(
     known = [at for at, weight in observed if weight is not None]
     desired = [(at, _weight_at(requested, at + timedelta(minutes=1))) for at in known]
     series: dict[str, TimedValues] = {"candidate": observed, "requested": desired}
-    return minute_chart.draw_series(series, _weight_title(view), "%", marks)
+    # As long as the other charts, though the candidate is read later than stable.
+    span = minute_chart.span_readings(read_at)
+    return minute_chart.draw_series(series, _weight_title(view), "%", marks, span=span)
 
 
 def _answers_from(rollout: Rollout) -> datetime | None:

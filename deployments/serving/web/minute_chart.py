@@ -79,7 +79,7 @@ def draw_series(
     known = {at for values in series.values() for at, amount in values if amount is not None}
     if not known:
         return None
-    shown = _end_with_readings(span or _span_of(read_at), read_at[-1])
+    shown = _end_with_readings(span or span_readings(read_at), read_at[-1])
     window = TimeWindow(shown.start, shown.end, shown.step, _find_gaps(shown, known, read_at))
     points = [
         Point(at, role, amount)
@@ -97,7 +97,8 @@ def draw_series(
     )
 
 
-def _span_of(read_at: Sequence[datetime]) -> ChartSpan:
+def span_readings(read_at: Sequence[datetime]) -> ChartSpan:
+    """Return the time from the first to the last of these minutes, which are in order."""
     end = read_at[-1] + _MINUTE
     return ChartSpan(read_at[0], end, _MINUTE, "%H:%M", lambda *_: chart_events.NO_READINGS)
 
