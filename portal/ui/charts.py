@@ -248,8 +248,8 @@ def _time_axis(
     axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
     scale: dict[str, Any] = {"type": "utc"}
     if times:
-        ticks = time_slots.place_ticks(min(times), max(times))
-        axis["values"] = [_milliseconds(at) for at in ticks]
+        unit, step = time_slots.choose_tick_step(max(times) - min(times))
+        axis["tickCount"] = {"interval": unit, "step": step}
     if window is not None:
         scale["domain"] = [_milliseconds(window.start), _milliseconds(window.end)]
     return {"field": "at", "type": "temporal", "scale": scale, "axis": axis}

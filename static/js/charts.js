@@ -29,7 +29,6 @@
       if (!x?.scale?.domain) continue;
       x.scale.domain = zoom;
       x.axis.tickCount = 4;
-      delete x.axis.values;
       delete x.axis.format;
       if (layer.encoding.x2) layer.mark.clip = true;
       else layer.data.values = layer.data.values.filter((value) => isShown(value.at));
@@ -60,7 +59,7 @@
       drawn.set(plot, { key, view });
       plot.replaceChildren(sheet);
       old?.view.finalize();
-      plot.dispatchEvent(new CustomEvent("chart:drawn", { bubbles: true, detail: { view } }));
+      plot.dispatchEvent(new CustomEvent("chart:drawn", { bubbles: true, detail: { view: view.view } }));
     } catch {
       sheet.remove();
       // An older drawing is better than none; the table beside it is of now.

@@ -1,4 +1,4 @@
-"""Readings over time: slots of equal length, the gaps between them, and the ticks of a time axis. Times are UTC."""
+"""Readings over time: slots of equal length, the gaps between them, and the labels of a time axis. Times are UTC."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _MOST_TICKS: Final = 6
+_MONTH: Final = timedelta(days=28)
 _TICK_STEPS: Final = (
-    *(timedelta(minutes=count) for count in (1, 2, 5, 10, 15, 30)),
-    *(timedelta(hours=count) for count in (1, 2, 3, 6, 12)),
-    *(timedelta(days=count) for count in (1, 2, 7, 14, 28)),
+    *(("minutes", count, timedelta(minutes=count)) for count in (1, 2, 5, 10, 15, 30)),
+    *(("hours", count, timedelta(hours=count)) for count in (1, 2, 3, 6, 12)),
+    *(("day", count, timedelta(days=count)) for count in (1, 2, 7, 14)),
 )
 
 # The times and values of a line, oldest first; None is not known.
@@ -85,11 +85,11 @@ def find_lone(values: TimedValues) -> list[datetime]:
     ]
 
 
-def place_ticks(start: datetime, end: datetime) -> list[datetime]:
-    """Return round times within [start, end] for the labels of an axis, at most six."""
-    span = end - start
-    step = next((step for step in _TICK_STEPS if span < _MOST_TICKS * step), span)
-    if not step:
-        return [start]
-    first = floor_to(start, step)
-    return list(list_slots(first if first == start else first + step, end + _MICROSECOND, step))
+def choose_tick_step(span: timedelta) -> tuple[str, int]:
+    """Return the step between labels of an axis, as a unit of Vega and how many of it: the shortest of which fewer than six
+    fit into the span.
+    """
+    for unit, count, step in _TICK_STEPS:
+        if span < _MOST_TICKS * step:
+            return unit, count
+    return "month", max(1, -(-span // (_MOST_TICKS * _MONTH)))

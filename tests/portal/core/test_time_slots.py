@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from portal.core.definitions.time_slots import (
     Gap,
     break_line,
+    choose_tick_step,
     find_gaps,
     find_lone,
     floor_to,
     list_slots,
-    place_ticks,
 )
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -116,31 +116,21 @@ def test_a_broken_line_has_the_same_values_and_no_other(
 
 
 @pytest.mark.parametrize(
-    ("minutes", "ticks"),
+    ("span", "step"),
     [
-        (60, ["10:00", "10:15", "10:30", "10:45", "11:00"]),
-        (8, ["10:00", "10:02", "10:04", "10:06", "10:08"]),
-        (360, ["10:00", "12:00", "14:00", "16:00"]),
-        (0, ["10:00"]),
+        (timedelta(0), ("minutes", 1)),
+        (timedelta(minutes=5), ("minutes", 1)),
+        (timedelta(minutes=6), ("minutes", 2)),
+        (timedelta(hours=1), ("minutes", 15)),
+        (timedelta(hours=6), ("hours", 2)),
+        (timedelta(hours=24), ("hours", 6)),
+        (timedelta(days=7), ("day", 2)),
+        (timedelta(days=30), ("day", 7)),
+        (timedelta(days=100), ("month", 1)),
+        (timedelta(days=400), ("month", 3)),
     ],
 )
-def test_ticks_are_at_round_times(minutes: int, ticks: list[str]) -> None:
-    assert [f"{tick:%H:%M}" for tick in place_ticks(START, at(minutes))] == ticks
-
-
-def test_a_week_has_a_tick_each_second_day() -> None:
-    week = place_ticks(START, START + timedelta(days=7))
-
-    assert [tick - week[0] for tick in week] == [timedelta(days=2 * index) for index in range(4)]
-    assert {tick.hour for tick in week} == {0}
-
-
-@given(offset=st.integers(0, 10**7), seconds=st.integers(0, 10**8))
-def test_ticks_are_few_and_within_the_axis(offset: int, seconds: int) -> None:
-    start = START + timedelta(seconds=offset)
-    end = start + timedelta(seconds=seconds)
-
-    ticks = place_ticks(start, end)
-
-    assert len(ticks) <= 6
-    assert all(start <= tick <= end for tick in ticks)
+def test_labels_of_an_axis_are_few_and_at_round_times(
+    span: timedelta, step: tuple[str, int]
+) -> None:
+    assert choose_tick_step(span) == step

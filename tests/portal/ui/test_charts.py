@@ -223,9 +223,7 @@ def test_gaps_are_shaded_and_a_value_between_two_is_a_dot() -> None:
     assert [one["text"] for one in marks["data"]["values"]] == ["r2 gets 10%", "stopped", "ready"]
     midnight = int(AT.timestamp()) * 1000
     assert line["encoding"]["x"]["scale"]["domain"] == [midnight, midnight + 600_000]
-    assert line["encoding"]["x"]["axis"]["values"] == [
-        midnight + minute * 60_000 for minute in (0, 2, 4, 6, 8, 10)
-    ]
+    assert line["encoding"]["x"]["axis"]["tickCount"] == {"interval": "minutes", "step": 2}
     drawn = vl_convert.vegalite_to_svg(chart.spec | {"width": 300})
     assert drawn.count("var(--gap)") == 3
 
