@@ -1,23 +1,38 @@
 """Vega-Lite specs in the design tokens, each with its data as a table.
 
-Colours are CSS variables: the SVG is drawn in the page, so both themes follow without a redraw.
+Colours are CSS variables: the SVG is drawn in the page, so both themes follow without a redraw. Values are written
+once, in the table, as people write them; the crosshair (static/js/crosshair.js) reads them there.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
-from portal.ui.vega.marks import CHANGES, Mark, iso, marks_on_bars, marks_on_lines, merge
+from portal.core.definitions import time_slots
+from portal.core.definitions.figures import (
+    format_figure,
+    format_milliseconds,
+    format_money,
+    format_percent,
+)
+from portal.core.definitions.time_slots import Gap
+from portal.ui.vega.marks import CHANGES, Mark, draw_marks, iso, merge
 
 _SERIES = tuple(f"var(--series-{number})" for number in range(1, 7))
 _IDLE_COLOUR = "var(--idle)"
+_GAP_COLOUR: Final = "var(--gap)"
 IDLE = "idle"
 # Lines with at most this many points also show dots.
 _FEW_POINTS = 6
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SHORTEST_STEP: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +42,69 @@ class LegendEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The times of a chart of slots: all of [start, end) is on its axis, and its gaps are shaded."""
+
+    start: datetime
+    end: datetime
+    step: timedelta
+    gaps: Sequence[Gap] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a chart's table. It is of [start, end), in milliseconds since 1970; `change` is what happened then."""
+
+    cells: Sequence[str]
+    start: int
+    end: int
+    is_gap: bool
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its table: `spec` for the drawing, `header` and `rows` for the table, `label` for screen readers."""
+    """A chart with its table: `spec` for the drawing, `header` and `rows` for the table, `label` for screen readers.
+
+    `intervals` are those of the rows if these are of times. A part of a chart with a time window can be enlarged.
+    """
 
     label: str
     spec: dict[str, Any]
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     legend: Sequence[LegendEntry] = field(default_factory=tuple)
+    intervals: Sequence[tuple[datetime, datetime]] = field(default_factory=tuple)
+    window: TimeWindow | None = None
+
+    @property
+    def is_zoomable(self) -> bool:
+        return self.window is not None
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        return () if self.window is None else self.window.gaps
+
+    @property
+    def gap_text(self) -> str:
+        """Say why parts of the chart are shaded. Empty if none is."""
+        return ", ".join(dict.fromkeys(gap.reason for gap in self.gaps))
+
+    @property
+    def timed_rows(self) -> list[TableRow]:
+        """The rows with their times. Empty if the rows are not of times."""
+        shaded = {gap.start for gap in self.gaps}
+        has_changes = self.header[-1] == CHANGES
+        return [
+            TableRow(
+                cells,
+                _milliseconds(start),
+                _milliseconds(end),
+                is_gap=start in shaded,
+                change=cells[-1] if has_changes else "",
+            )
+            for (start, end), cells in zip(self.intervals, self.rows, strict=False)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +142,11 @@ def stacked_bars(
     # More than 2 where all is a few cents, so that ticks differ.
     most = max((bar.value for bar in bars), default=Decimal(0))
     digits = 4 if 0 < most < Decimal("0.1") else 2
-    axis = {"format": time_format, "title": None, "labelOverlap": True, "ticks": False}
+    axis: dict[str, Any] = {"format": time_format, "title": None, "labelPadding": 12}
+    axis |= {"labelOverlap": True, "labelSeparation": 8}
     at = {"field": "at", "type": "ordinal", "timeUnit": f"utc{time_unit}", "axis": axis}
     drawing: dict[str, Any] = {
-        "data": {"values": [_value(bar, names) for bar in bars]},
+        "data": {"values": [_value(bar, names, unit) for bar in bars]},
         "mark": {"type": "bar", "cornerRadius": 1, "width": {"band": 0.72}},
         "encoding": {
             "x": at,
@@ -85,18 +156,18 @@ def stacked_bars(
             "tooltip": [
                 {"field": "at", "type": "temporal", "timeUnit": f"utc{time_unit}", "title": "UTC"},
                 {"field": "series", "title": "Series"},
-                {"field": "value", "title": unit, "format": f",.{digits}f"},
+                {"field": "text", "title": unit},
             ],
         },
     }
-    cells = [(bar.at, bar.series, f"{bar.value:,.{digits}f}") for bar in bars]
+    cells = [(bar.at, bar.series, _write(float(bar.value), unit)) for bar in bars]
     if not marks or not bars:
-        return Chart(label, _base(label) | drawing, *_pivot(cells, names), _legend(names, colours))
+        table = _tabulate(cells, names)
+        return _chart(label, _base(label) | drawing, table, _legend(names, colours))
     merged = merge(marks)
     cells += [(mark.at, CHANGES, mark.text) for mark in merged]
-    spec = _base(label) | {"layer": [drawing, *marks_on_bars(merged, at, middle=_middle(bars))]}
-    header, rows = _pivot(cells, [*names, CHANGES])
-    return Chart(label, spec, header, rows, _legend(names, colours))
+    spec = _base(label) | {"layer": [drawing, draw_marks(merged, at)]}
+    return _chart(label, spec, _tabulate(cells, [*names, CHANGES]), _legend(names, colours))
 
 
 def lines(
@@ -107,33 +178,81 @@ def lines(
     threshold: float | None = None,
     marks: Sequence[Mark] = (),
     time_format: str = "%H:%M",
+    window: TimeWindow | None = None,
 ) -> Chart:
-    """Return a chart of lines over time. "stable" and "candidate" have their own colours; the limit is dashed red."""
+    """Return a chart of lines over time. "stable" and "candidate" have their own colours; the limit is dashed red.
+    Without a window it is as long as its points.
+    """
     names = _ordered([point.series for point in points])
     colours = _colours(names)
-    layers = [_line_layer(points, names, colours, unit, threshold, time_format)]
+    x = _time_axis(points, time_format, window)
+    layers = [_line_layer(points, names, colours, unit, threshold, x)]
+    gaps = () if window is None else window.gaps
+    if gaps:
+        layers.insert(0, _gap_layer(gaps, x))
+    if lone := _lone_values(points, names):
+        layers.append(_dot_layer(lone, names, colours, x))
     if threshold is not None:
         layers += _threshold(threshold, unit)
-    if marks:
-        layers += marks_on_lines(marks)
-    header, rows = _pivot(
-        [(p.at, p.series, "" if p.value is None else f"{p.value:,.4g}") for p in points], names
-    )
-    return Chart(label, _base(label) | {"layer": layers}, header, rows, _legend(names, colours))
+    merged = merge(_marks_on_slots(marks, window))
+    if merged:
+        layers.append(draw_marks(merged, x))
+    cells = [(p.at, p.series, _write(p.value, unit)) for p in points]
+    cells += [(gap.start, name, gap.reason) for gap in gaps for name in names]
+    cells += [(mark.at, CHANGES, mark.text) for mark in merged]
+    columns = [*names, CHANGES] if merged else names
+    table = _tabulate(cells, columns, window)
+    spec = _base(label) | {"layer": layers}
+    return _chart(label, spec, table, _legend(names, colours), window)
 
 
-def _value(bar: Bar, names: Sequence[str]) -> dict[str, Any]:
+def _value(bar: Bar, names: Sequence[str], unit: str) -> dict[str, Any]:
     return {
         "at": iso(bar.at),
         "series": bar.series,
         "value": float(bar.value),
+        "text": _write(float(bar.value), unit),
         "order": names.index(bar.series),
     }
 
 
-def _middle(bars: Sequence[Bar]) -> datetime:
-    times = sorted({bar.at for bar in bars})
-    return times[len(times) // 2]
+def _write(value: float | None, unit: str) -> str:
+    """Write a value with its unit as pages do. Empty for None. Units without a rule of their own stand above the axis."""
+    if value is None:
+        return ""
+    if unit == "$":
+        return format_money(Decimal(str(value)))
+    if unit == "ms":
+        return format_milliseconds(value)
+    if unit == "%":
+        return format_percent(value / 100)
+    return format_figure(value, 4)
+
+
+def _marks_on_slots(marks: Sequence[Mark], window: TimeWindow | None) -> list[Mark]:
+    """Move the marks within the window to the start of their slot, where its values are."""
+    if window is None:
+        return list(marks)
+    return [
+        Mark(time_slots.floor_to(mark.at, window.step), mark.text)
+        for mark in marks
+        if window.start <= mark.at < window.end
+    ]
+
+
+def _time_axis(
+    points: Sequence[Point], time_format: str, window: TimeWindow | None
+) -> dict[str, Any]:
+    times = [point.at for point in points] if window is None else [window.start, window.end]
+    axis: dict[str, Any] = {"format": time_format, "title": None, "labelPadding": 12}
+    axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
+    scale: dict[str, Any] = {"type": "utc"}
+    if times:
+        unit, step = time_slots.choose_tick_step(max(times) - min(times))
+        axis["tickCount"] = {"interval": unit, "step": step}
+    if window is not None:
+        scale["domain"] = [_milliseconds(window.start), _milliseconds(window.end)]
+    return {"field": "at", "type": "temporal", "scale": scale, "axis": axis}
 
 
 def _line_layer(
@@ -142,14 +261,12 @@ def _line_layer(
     colours: Sequence[str],
     unit: str,
     threshold: float | None,
-    time_format: str,
+    x: dict[str, Any],
 ) -> dict[str, Any]:
     mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.8}
     mark["invalid"] = "break-paths-show-domains"
     if len(points) <= _FEW_POINTS:
         mark["point"] = {"size": 30}
-    axis: dict[str, Any] = {"format": time_format, "title": None, "tickCount": _ticks(points)}
-    axis |= {"labelOverlap": True, "labelFlush": False, "labelSeparation": 8}
     value = {"field": "value", "type": "quantitative"}
     return {
         "data": {
@@ -157,23 +274,45 @@ def _line_layer(
         },
         "mark": mark,
         "encoding": {
-            "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "axis": axis},
+            "x": x,
             "y": value | {"scale": _value_scale(points, threshold), "axis": _value_axis(unit)},
             "color": _colour_scale(names, colours),
-            "tooltip": [
-                {"field": "at", "type": "temporal", "format": f"{time_format}:%S", "title": "UTC"},
-                {"field": "series", "title": "Series"},
-                {"field": "value", "title": unit, "format": ",.3~f"},
-            ],
         },
     }
 
 
-def _ticks(points: Sequence[Point]) -> int:
-    """At most one tick per minute, because labels show minutes."""
-    times = [point.at for point in points]
-    minutes = int((max(times) - min(times)).total_seconds()) // 60 if times else 0
-    return max(1, min(6, minutes))
+def _gap_layer(gaps: Sequence[Gap], x: dict[str, Any]) -> dict[str, Any]:
+    values = [{"at": iso(gap.start), "until": iso(gap.end), "reason": gap.reason} for gap in gaps]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "rect", "color": _GAP_COLOUR, "opacity": 1},
+        "encoding": {"x": x, "x2": {"field": "until"}},
+    }
+
+
+def _lone_values(points: Sequence[Point], names: Sequence[str]) -> list[Point]:
+    """Return the points that no line shows, because both neighbours are unknown."""
+    lone: list[Point] = []
+    for name in names:
+        series = [point for point in points if point.series == name]
+        times = set(time_slots.find_lone([(point.at, point.value) for point in series]))
+        lone += [point for point in series if point.at in times]
+    return lone
+
+
+def _dot_layer(
+    points: Sequence[Point], names: Sequence[str], colours: Sequence[str], x: dict[str, Any]
+) -> dict[str, Any]:
+    values = [{"at": iso(p.at), "series": p.series, "value": p.value} for p in points]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "size": 30, "opacity": 1},
+        "encoding": {
+            "x": x,
+            "y": {"field": "value", "type": "quantitative"},
+            "color": _colour_scale(names, colours),
+        },
+    }
 
 
 def _value_scale(points: Sequence[Point], threshold: float | None) -> dict[str, Any]:
@@ -222,7 +361,7 @@ def _base(label: str) -> dict[str, Any]:
 
 
 def _threshold(value: float, unit: str) -> list[dict[str, Any]]:
-    data = {"values": [{"limit": value, "text": f"limit {value:.3g} {unit}".strip()}]}
+    data = {"values": [{"limit": value, "text": f"limit {_write(value, unit)}"}]}
     y = {"field": "limit", "type": "quantitative"}
     label_mark = {"type": "text", "color": "var(--bad)", "align": "right", "dy": -6, "x": "width"}
     return [
@@ -259,14 +398,62 @@ def _legend(names: Sequence[str], colours: Sequence[str]) -> tuple[LegendEntry, 
     return tuple(LegendEntry(*pair) for pair in zip(names, colours, strict=True))
 
 
-def _pivot(
-    cells: Sequence[tuple[datetime, str, str]], names: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
+@dataclass(frozen=True, slots=True)
+class _Table:
+    header: list[str]
+    rows: list[list[str]]
+    intervals: list[tuple[datetime, datetime]]
+
+
+def _chart(
+    label: str,
+    spec: dict[str, Any],
+    table: _Table,
+    legend: Sequence[LegendEntry],
+    window: TimeWindow | None = None,
+) -> Chart:
+    return Chart(label, spec, table.header, table.rows, legend, table.intervals, window)
+
+
+def _tabulate(
+    cells: Sequence[tuple[datetime, str, str]],
+    names: Sequence[str],
+    window: TimeWindow | None = None,
+) -> _Table:
+    """Return the rows by time. A gap is one row; what happened in a gap is in its row, and a slot of a line that is
+    broken within a gap has no row of its own.
+    """
+    gaps = () if window is None else window.gaps
+    starts = [gap.start for gap in gaps]
     by_time: dict[datetime, dict[str, str]] = {}
     for at, series, text in cells:
-        by_time.setdefault(at, {})[series] = text
+        place = bisect_right(starts, at) - 1
+        is_in_gap = place >= 0 and at < gaps[place].end
+        row = by_time.setdefault(starts[place] if is_in_gap else at, {})
+        row[series] = ", ".join(filter(None, (row.get(series), text)))
+    ends = {gap.start: gap.end for gap in gaps}
+    step = _step_of(sorted(by_time)) if window is None else window.step
+    intervals = [(at, ends.get(at, at + step)) for at in sorted(by_time)]
     rows = [
-        [f"{at:%Y-%m-%d %H:%M}", *(values.get(name, "") for name in names)]
-        for at, values in sorted(by_time.items())
+        [_name_row(at, ends.get(at)), *(by_time[at].get(name, "") for name in names)]
+        for at, _ in intervals
     ]
-    return ["UTC", *names], rows
+    return _Table(["UTC", *names], rows, intervals)
+
+
+def _step_of(times: Sequence[datetime]) -> timedelta:
+    """Return the shortest time between two rows."""
+    differences = [after - before for before, after in pairwise(times)]
+    return min(differences, default=_SHORTEST_STEP)
+
+
+def _name_row(at: datetime, until: datetime | None) -> str:
+    text = f"{at:%Y-%m-%d %H:%M}"
+    if until is None:
+        return text
+    is_same_day = until.date() == at.date()
+    return f"{text} to {until:%H:%M}" if is_same_day else f"{text} to {until:%Y-%m-%d %H:%M}"
+
+
+def _milliseconds(at: datetime) -> int:
+    return (at - _EPOCH) // _MILLISECOND

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db.models import Q
 
-from deployments.models import ChangeRequest, Rollout
+from deployments.models import ChangeRequest, Deployment, Rollout
 from deployments.spec.domain import replicas
 from deployments.states import ChangeKind, ChangeState, RolloutPhase
 from fleet.costs.domain.change_marks import ChangeMark
@@ -31,6 +31,18 @@ def list_marks(
     marks = [*_changes(of_named, start, end), *_ended_rollouts(of_named, start, end)]
     named = [(at, f"{name} {text}" if len(deployments) > 1 else text) for at, name, text in marks]
     return [ChangeMark(at, text) for at, text in sorted(named)]
+
+
+def list_applied_changes(
+    deployment: Deployment, start: datetime, end: datetime
+) -> list[ChangeMark]:
+    """List the applied changes in [start, end) that a rollout does not mark: what was deployed, scaled, started and
+    rolled back.
+    """
+    kinds = (ChangeKind.DEPLOY, ChangeKind.SCALE, ChangeKind.START, ChangeKind.ROLL_BACK)
+    of_deployment = Q(deployment=deployment, kind__in=kinds)
+    changes = _changes(of_deployment, start, end)
+    return [ChangeMark(at, text) for at, _, text in sorted(changes)]
 
 
 def _changes(of_named: Q, start: datetime, end: datetime) -> list[tuple[datetime, str, str]]:

@@ -10,6 +10,7 @@ from deployments.pages.web import frame, tab_data
 from deployments.pages.web import logs as page_logs
 from deployments.pages.web import manifests as page_manifests
 from deployments.pages.web import overview as page_overview
+from deployments.serving.domain.chart_ranges import find_range
 from deployments.serving.selectors import deployments
 from portal.accounts.models import User
 from portal.ui.access import people_only
@@ -30,7 +31,11 @@ def overview(request: HttpRequest, user: User, team: str, name: str) -> HttpResp
     deployment = deployments.get_visible(actor=user, team_slug=team, name=name)
     if frame.is_head_alone(request):
         return frame.show(request, user, deployment, "overview", {})
-    context = page_overview.context_of(deployment, with_charts=frame.needs_charts(request))
+    context = page_overview.context_of(
+        deployment,
+        with_charts=frame.needs_charts(request),
+        chart_range=find_range(request.GET.get("range", "")),
+    )
     return frame.show(request, user, deployment, "overview", context, live=_OVERVIEW)
 
 

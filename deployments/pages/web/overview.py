@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from deployments.models import Deployment
-from deployments.serving.selectors import deployments, statistics, timeline
+from deployments.pages.selectors import chart_history
+from deployments.serving.domain import chart_events
+from deployments.serving.domain.chart_ranges import CHART_RANGES, DEFAULT, ChartRange
+from deployments.serving.selectors import deployments, statistics
 from deployments.serving.selectors.deployments import RevisionStatus
-from deployments.serving.web.minute_chart import minute_chart
+from deployments.serving.web.minute_chart import ChartSpan, minute_chart
+from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.domain.counters import LanguageStats, ServingStats
-from fleet.telemetry.selectors import requests as telemetry_requests
-from fleet.telemetry.selectors.requests import MinutePoint
+from fleet.telemetry.domain.traffic_slots import TrafficSlot
+from fleet.telemetry.selectors import traffic
 from portal.core import clock
+from portal.core.definitions import time_slots
 from portal.ui.charts import Chart
 from portal.ui.vega.marks import Mark
-
-CHARTED = timedelta(hours=1)
-_MAX_MARKS = 6
-# Events that change traffic, marked in the charts.
-_MARKED = (
-    "rollout running",
-    "rollout promoting",
-    "rollout paused",
-    "rollout aborting",
-)
-_MAX_LABEL_LENGTH = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +40,26 @@ class MultiModelRow:
 
 @dataclass(frozen=True, slots=True)
 class TrafficCharts:
-    """The charts of a deployment's traffic. None for a chart without measurements."""
+    """The charts of a deployment's traffic. None for a chart without values: `missing` says why nothing was read, and
+    `idle` stands for a chart of requests if there were none.
+    """
 
     requests: Chart | None
     latency: Chart | None
     first_token: Chart | None
+    missing: str
+    idle: str
 
 
-def context_of(deployment: Deployment, *, with_charts: bool = True) -> dict[str, Any]:
+def context_of(
+    deployment: Deployment, *, with_charts: bool = True, chart_range: ChartRange = DEFAULT
+) -> dict[str, Any]:
     """Return the context of the overview; the charts only where the page has none of this minute."""
     figures = _figures_of(deployment)
     revisions = figures["revisions"]
     return {
         **figures,
-        **(_charts_of(deployment, revisions) if with_charts else {}),
+        **(_charts_of(deployment, revisions, chart_range) if with_charts else {}),
         "additional_models": multi_model_rows(deployment, revisions),
         "own_models": ", ".join(
             dict.fromkeys(_model_of(revision.version_label) for revision in revisions)
@@ -79,22 +78,35 @@ def _figures_of(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def _charts_of(deployment: Deployment, revisions: Sequence[RevisionStatus]) -> dict[str, Any]:
-    since = clock.now() - CHARTED
-    points = {
-        revision.role: telemetry_requests.series(
-            cluster_id=deployment.cluster_id,
-            namespace=deployment.namespace,
-            names=[revision.workload_name],
-            start=since,
-        )
-        for revision in revisions
-    }
-    charts = traffic_charts(points, marks=_marks(deployment, since))
+def _charts_of(
+    deployment: Deployment, revisions: Sequence[RevisionStatus], chart_range: ChartRange
+) -> dict[str, Any]:
+    now = clock.now()
+    start, end = time_slots.floor_to(now - chart_range.span, chart_range.step), minute_of(now)
+    slots = traffic.read_slots(
+        cluster_id=deployment.cluster_id,
+        namespace=deployment.namespace,
+        names=[revision.workload_name for revision in revisions],
+        start=start,
+        step=chart_range.step,
+    )
+    history = chart_history.read_history(deployment, start, now)
+    charts = traffic_charts(
+        {revision.role: slots[revision.workload_name] for revision in revisions},
+        marks=[Mark(mark.at, mark.text) for mark in history.marks],
+        span=ChartSpan(
+            start,
+            end,
+            chart_range.step,
+            chart_range.time_format,
+            history.states.describe_absence,
+        ),
+        chart_range=chart_range,
+    )
     return {
-        "requests_chart": charts.requests,
-        "latency_chart": charts.latency,
-        "first_token_chart": charts.first_token,
+        "charts": charts,
+        "chart_range": chart_range,
+        "chart_ranges": CHART_RANGES,
     }
 
 
@@ -118,19 +130,31 @@ def _model_of(label: str) -> str:
 
 
 def traffic_charts(
-    by_role: Mapping[str, list[MinutePoint]], *, marks: Sequence[Mark]
+    by_role: Mapping[str, Sequence[TrafficSlot]],
+    *,
+    marks: Sequence[Mark],
+    span: ChartSpan,
+    chart_range: ChartRange,
 ) -> TrafficCharts:
+    def draw(title: str, unit: str, value: Callable[[TrafficSlot], float | None]) -> Chart | None:
+        label = f"{title}, {chart_range.description}"
+        return minute_chart(by_role, value, label, unit, marks, span=span)
+
     return TrafficCharts(
-        requests=minute_chart(
-            by_role, lambda point: point.requests_per_second, "Requests per second", "req/s", marks
-        ),
-        latency=minute_chart(
-            by_role, lambda point: point.mean_latency_ms, "Mean latency per request", "ms", marks
-        ),
-        first_token=minute_chart(
-            by_role, lambda point: point.time_to_first_token_ms, "Time to first token", "ms", marks
-        ),
+        requests=draw("Requests per second", "req/s", lambda slot: slot.requests_per_second),
+        latency=draw("Mean latency per request", "ms", lambda slot: slot.mean_latency_ms),
+        first_token=draw("Time to first token", "ms", lambda slot: slot.time_to_first_token_ms),
+        missing="" if any(by_role.values()) else _describe_missing(span, chart_range),
+        idle=f"No requests in the {chart_range.title}.",
     )
+
+
+def _describe_missing(span: ChartSpan, chart_range: ChartRange) -> str:
+    reason = span.find_reason(span.end, ())
+    if reason == chart_events.NOT_READY:
+        return "Not known yet. The first reading arrives within a minute of the first ready pod."
+    why = "" if reason == chart_events.NO_READINGS else f": {reason}"
+    return f"No readings in the {chart_range.title}{why}."
 
 
 def _split(stats: ServingStats) -> list[LatencyPart]:
@@ -167,14 +191,3 @@ def _split_of_text(
         ("First token", max(0.0, first - queue), "idle"),
         ("Other tokens", max(0.0, whole - first), ""),
     ]
-
-
-def _marks(deployment: Deployment, since: datetime) -> list[Mark]:
-    events = timeline.list_events(deployment).filter(at__gte=since)[:50]
-    moved = [event for event in events if event.kind in _MARKED]
-    return [Mark(event.at, _short(event.message)) for event in reversed(moved[:_MAX_MARKS])]
-
-
-def _short(message: str) -> str:
-    label = message.removeprefix("the candidate is ready; it gets ").split(":")[0]
-    return label if len(label) <= _MAX_LABEL_LENGTH else f"{label[: _MAX_LABEL_LENGTH - 1]}…"

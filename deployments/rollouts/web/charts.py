@@ -12,30 +12,30 @@ from deployments.guards.domain.limits import GuardLimit
 from deployments.models import Rollout, RolloutEvent
 from deployments.rollouts.selectors import rollouts
 from deployments.rollouts.selectors.rollouts import RolloutSummary
+from deployments.serving.domain import chart_events
 from deployments.serving.web import minute_chart
+from fleet.gpus.domain.intervals import minute_of
 from fleet.telemetry.selectors import requests
 from fleet.telemetry.selectors.requests import MinutePoint
 from portal.core import clock
-from portal.ui import charts
-from portal.ui.charts import Chart, Point
+from portal.core.definitions.time_slots import TimedValues
+from portal.ui.charts import Chart
 from portal.ui.vega.marks import Mark
 
 # The last hours of a rollout that takes days are the most useful.
 _LONGEST: Final = timedelta(hours=6)
-_MARKED: Final = ("running", "promoting", "watching", "paused", "aborting")
-_MOST_MARKS: Final = 6
-_MOST_LETTERS: Final = 24
 _LAST_MINUTES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutChart:
-    """A chart of a rollout. `name` is its id in the page; `limit_text` names the dashed line."""
+    """A chart of a rollout. `name` is its id in the page; `limit_text` names the dashed line, `period_text` the time."""
 
     name: str
     title: str
     chart: Chart
-    limit_text: str = ""
+    limit_text: str
+    period_text: str
 
 
 def charts_of(view: RolloutSummary) -> list[RolloutChart]:
@@ -80,8 +80,9 @@ def charts_of(view: RolloutSummary) -> list[RolloutChart]:
             "",
         ),
     )
+    period = _describe_period(view.rollout)
     return [
-        RolloutChart(f"rollout-{name}", title, chart, limit_text)
+        RolloutChart(f"rollout-{name}", title, chart, limit_text, period)
         for name, title, chart, limit_text in drawn
         if chart is not None
     ]
@@ -109,6 +110,11 @@ def _points_of(rollout: Rollout) -> dict[str, list[MinutePoint]]:
     }
 
 
+def _describe_period(rollout: Rollout) -> str:
+    is_long = (rollout.finished_at or clock.now()) - rollout.created_at > _LONGEST
+    return "last 6 hours, per minute" if is_long else "whole rollout, per minute"
+
+
 def _weight_chart(
     view: RolloutSummary, points: Mapping[str, list[MinutePoint]], marks: Sequence[Mark]
 ) -> Chart | None:
@@ -119,20 +125,25 @@ def _weight_chart(
         role: {point.at: point.requests_per_second for point in series}
         for role, series in points.items()
     }
+    current = minute_of(clock.now())
+    read_at = sorted({at for role in rates.values() for at in role if at < current})
+    if not read_at:
+        return None
     requested = _weights_of(view)
     answers_from = _answers_from(view.rollout) if view.is_shadow else None
-    drawn: list[Point] = []
+    observed: list[tuple[datetime, float | None]] = []
     for at, mine in sorted(rates["candidate"].items()):
-        if answers_from is not None and at + timedelta(minutes=1) > answers_from:
+        if at >= current or (answers_from and at + timedelta(minutes=1) > answers_from):
             break
         others = sum(rates.get(role, {}).get(at, 0.0) for role in ("stable", "baseline"))
         total = others if view.is_shadow else mine + others
-        if total > 0:
-            drawn.append(Point(at, "candidate", 100 * mine / total))
-            drawn.append(Point(at, "requested", _weight_at(requested, at + timedelta(minutes=1))))
-    if not drawn:
-        return None
-    return charts.lines(label=_weight_title(view), points=drawn, unit="%", marks=marks)
+        observed.append((at, 100 * mine / total if total > 0 else None))
+    known = [at for at, weight in observed if weight is not None]
+    desired = [(at, _weight_at(requested, at + timedelta(minutes=1))) for at in known]
+    series: dict[str, TimedValues] = {"candidate": observed, "requested": desired}
+    # As long as the other charts, though the candidate is read later than stable.
+    span = minute_chart.span_readings(read_at)
+    return minute_chart.draw_series(series, _weight_title(view), "%", marks, span=span)
 
 
 def _answers_from(rollout: Rollout) -> datetime | None:
@@ -187,15 +198,13 @@ def _guard_on(limits: Sequence[GuardLimit], metric: str) -> GuardLimit | None:
 
 
 def _marks_of(rollout: Rollout) -> list[Mark]:
-    moved = [event for event in _events_of(rollout) if event.kind in _MARKED]
-    return [Mark(event.at, _short(event)) for event in moved[-_MOST_MARKS:]]
+    number = rollout.candidate_revision.number
+    described = (
+        (event.at, chart_events.describe_event(f"rollout {event.kind}", event.message, number))
+        for event in _events_of(rollout)
+    )
+    return [Mark(at, text) for at, text in described if text]
 
 
 def _events_of(rollout: Rollout) -> Iterator[RolloutEvent]:
     yield from rollouts.events_of(rollout).order_by("id")[:200]
-
-
-def _short(event: RolloutEvent) -> str:
-    text = event.message.removeprefix("the candidate is ready; it gets ").split(":")[0]
-    text = text.removeprefix("promoted ")
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -26,9 +26,10 @@ from fleet.gpus.domain.intervals import HOUR, hour_of
 from portal.accounts import roles
 from portal.accounts.models import User
 from portal.core import clock
+from portal.core.definitions import time_slots
 from portal.ui.access import people_only
 from portal.ui.addresses import with_query
-from portal.ui.charts import IDLE, Bar, Chart, Point, lines, stacked_bars
+from portal.ui.charts import IDLE, Bar, Chart, Point, TimeWindow, lines, stacked_bars
 
 # Days of the period, and the step of its charts.
 _PERIODS: Final[Mapping[int, Step]] = {
@@ -205,8 +206,25 @@ def _use_chart(period: NodePeriod) -> Chart | None:
         for point in period.use
     ]
     return lines(
-        label="Utilisation of held GPUs", points=points, unit="%", time_format=_time_format(period)
+        label="Utilisation of held GPUs",
+        points=points,
+        unit="%",
+        time_format=_time_format(period),
+        window=_window(period, {point.at for point in measured}),
     )
+
+
+def _window(period: NodePeriod, measured: Collection[datetime]) -> TimeWindow:
+    step = timedelta(days=1) if period.step is Step.DAY else timedelta(hours=1)
+    start, joined_at = time_slots.floor_to(period.start, step), period.use[0].at
+
+    def find_reason(at: datetime) -> str:
+        return "not measured" if at >= joined_at else "not in the cluster yet"
+
+    gaps = time_slots.find_gaps(
+        measured, start=start, end=period.end, step=step, find_reason=find_reason
+    )
+    return TimeWindow(start, period.end, step, gaps)
 
 
 def _source(sources: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.ui import formats, icons, teams, tones
-from portal.ui.charts import Chart
+from portal.ui.charts import Chart, TableRow
 from portal.ui.context import TeamLink
 from portal.ui.templatetags.amounts import UNKNOWN
 from portal.ui.vega import bundle
@@ -39,6 +39,7 @@ class PartPage(Page[Any]):
 _IN_APOSTROPHES = {ord(char): f"\\u{ord(char):04X}" for char in "&<>'"}
 _CURRENT = mark_safe(' aria-current="true"')
 _SELECTED = mark_safe(" selected")
+_GAP = mark_safe(" data-gap")
 # Django writes it on each field with an error.
 _INVALID = 'aria-invalid="true"'
 
@@ -244,9 +245,38 @@ def chart(name: str, spec: Chart) -> dict[str, Any]:
     return {
         "name": name,
         "chart": spec,
+        "is_timed": bool(spec.intervals),
+        "body": _render_chart_rows(spec),
         "spec": SafeString(text.translate(_IN_APOSTROPHES)),
         "chart_bundle_version": bundle.VERSION,
     }
+
+
+def _render_chart_rows(spec: Chart) -> SafeString:
+    """Render the table's rows, without a template: a chart of a day has some 300. Those of times carry their times
+    for the crosshair.
+    """
+    timed = [(_chart_row_attributes(row), row.cells) for row in spec.timed_rows]
+    rows = timed or [(SafeString(""), cells) for cells in spec.rows]
+    return format_html_join(
+        "",
+        "<tr{}><td>{}</td>{}</tr>",
+        ((attributes, first, _render_numbers(rest)) for attributes, (first, *rest) in rows),
+    )
+
+
+def _chart_row_attributes(row: TableRow) -> SafeString:
+    return format_html(
+        ' data-start="{}" data-end="{}"{}{}',
+        row.start,
+        row.end,
+        _GAP if row.is_gap else "",
+        format_html(' data-change="{}"', row.change) if row.change else "",
+    )
+
+
+def _render_numbers(cells: Sequence[str]) -> SafeString:
+    return format_html_join("", '<td class="num">{}</td>', ((cell or "—",) for cell in cells))
 
 
 @register.inclusion_tag("ui/tags/checks.html")

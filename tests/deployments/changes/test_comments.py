@@ -87,6 +87,20 @@ def test_a_comment_is_told_to_the_requester_and_to_those_who_commented(
     assert first.path == f"/approvals/{change.pk}"
 
 
+def test_a_comment_is_not_told_to_who_has_left_the_team(
+    world: World, change: ChangeRequest
+) -> None:
+    for user in (world.member, world.viewer):
+        add_channel(user)
+    comments.add(actor=world.viewer, change_id=change.pk, text="Ten a second.")
+    world.viewer.memberships.all().delete()
+    Delivery.objects.all().delete()
+
+    comments.add(actor=world.lead, change_id=change.pk, text="Which traffic?")
+
+    assert {name for _, name in recipients()} == {"member"}
+
+
 def test_a_comment_is_audited_and_changes_nothing(world: World, change: ChangeRequest) -> None:
     evidence = change.evidence_hash
 

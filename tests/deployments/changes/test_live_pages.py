@@ -74,7 +74,8 @@ def drawn(page: Page) -> str:
 def test_charts_stay_and_follow_over_two_minutes_of_polls(page: Page, world: World) -> None:
     page.goto(ONE)
     first = drawn(page)
-    assert page.locator("#chart-requests tbody tr").count() == 8
+    # Eight minutes, and the gap before them.
+    assert page.locator("#chart-requests tbody tr").count() == 9
     page.get_by_text("Show as table").first.click()
     page.evaluate("window.scrollTo(0, 200)")
     page.evaluate("document.querySelector('#plot-requests svg').dataset.same = 'yes'")
@@ -90,7 +91,7 @@ def test_charts_stay_and_follow_over_two_minutes_of_polls(page: Page, world: Wor
     assert polled(page, "deployment-head", seconds=15) == 200
 
     expect(page.locator("#plot-requests svg[data-same=yes]")).to_have_count(0)
-    assert page.locator("#chart-requests tbody tr").count() == 10
+    assert page.locator("#chart-requests tbody tr").count() == 11
     assert drawn(page) not in ("", first)
     expect(page.locator("#plot-latency svg")).to_have_count(1)
     expect(page.locator("#chart-requests details")).to_have_attribute("open", "")
@@ -112,7 +113,7 @@ def test_a_drawing_is_on_the_page_at_every_moment(page: Page, world: World) -> N
 
     polled(page, "deployment-head", seconds=15)
 
-    expect(page.locator("#chart-requests tbody tr")).to_have_count(9)
+    expect(page.locator("#chart-requests tbody tr")).to_have_count(10)
     drawn(page)
     assert page.evaluate("window.least") == 1
 

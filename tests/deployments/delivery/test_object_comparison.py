@@ -200,7 +200,7 @@ def test_an_absent_object_is_missing_unless_it_should_be_absent() -> None:
 
 
 def test_writes_of_the_status_are_no_change() -> None:
-    status = {"f:status": {"f:readyReplicas": {}}}
+    status: dict[str, Any] = {"f:status": {"f:readyReplicas": {}}}
     live = live_with(
         {"manager": "kubelet", "time": "2026-11-29T11:00:00Z", "fieldsV1": status},
         {**OWN, "manager": "hpa", "time": "2026-11-29T10:00:00Z", "subresource": "scale"},

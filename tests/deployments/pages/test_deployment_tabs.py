@@ -14,7 +14,7 @@ from deployments.serving.gateways import inference
 from deployments.serving.gateways.inference import Answer, GatewayUnreachable
 from deployments.serving.services import try_it
 from fleet.models import Pod, Workload
-from fleet.telemetry.selectors import requests as telemetry_requests
+from fleet.telemetry.selectors import traffic
 from portal.accounts.models import User
 from tests.deployments.signed_in import HTMX, start_canary
 from tests.deployments.world import World
@@ -74,7 +74,7 @@ def test_polled_figures_are_those_of_the_page_without_its_charts(
     world.serving()
     client = signed_in(world.viewer)
     shown = page(client.get(ONE))
-    monkeypatch.delattr(telemetry_requests, "series")
+    monkeypatch.delattr(traffic, "read_slots")
     next_poll = shown.part("deployment-head").attributes["hx-get"]
 
     part = page(client.get(next_poll, **HTMX, HTTP_HX_TARGET="deployment-head"))

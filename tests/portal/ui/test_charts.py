@@ -10,7 +10,8 @@ import pytest
 import vl_convert
 from django.template import Context, Template
 
-from portal.ui.charts import Bar, Point, lines, stacked_bars
+from portal.core.definitions.time_slots import Gap
+from portal.ui.charts import Bar, Chart, Point, TimeWindow, lines, stacked_bars
 from portal.ui.vega.marks import Mark
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -31,7 +32,10 @@ def test_bars_keep_idle_last_and_grey() -> None:
         ("idle", "var(--idle)"),
     ]
     assert chart.header == ["UTC", "vision", "idle"]
-    assert chart.rows == [["2026-11-20 00:00", "3.50", "2.00"], ["2026-11-21 00:00", "4.00", ""]]
+    assert chart.rows == [
+        ["2026-11-20 00:00", "$3.50", "$2.00"],
+        ["2026-11-21 00:00", "$4.00", ""],
+    ]
 
 
 def test_lines_break_where_nothing_is_known_and_show_the_limit() -> None:
@@ -45,9 +49,13 @@ def test_lines_break_where_nothing_is_known_and_show_the_limit() -> None:
         label="p95", points=points, unit="ms", threshold=60, marks=[Mark(NEXT, "5 to 25 %")]
     )
 
-    assert chart.rows == [["2026-11-20 00:00", "42", ""], ["2026-11-21 00:00", "", "45"]]
+    assert chart.header == ["UTC", "stable", "candidate", "Changes"]
+    assert chart.rows == [
+        ["2026-11-20 00:00", "42.0 ms", "", ""],
+        ["2026-11-21 00:00", "", "45.0 ms", "5 to 25 %"],
+    ]
     text = json.dumps(chart.spec)
-    assert "limit 60 ms" in text
+    assert "limit 60.0 ms" in text
     assert "5 to 25 %" in text
     assert '"value": null' in text
     assert [entry.colour for entry in chart.legend] == ["var(--stable)", "var(--candidate)"]
@@ -65,13 +73,14 @@ def test_changes_are_marked_on_bars_and_in_their_table() -> None:
 
     assert chart.header == ["UTC", "r1", "r2", "Changes"]
     assert chart.rows == [
-        ["2026-11-20 00:00", "2.00", "", "r1 deployed"],
-        ["2026-11-21 00:00", "", "3.00", "r2 promoted, scaled to 2 to 4 replicas"],
+        ["2026-11-20 00:00", "$2.00", "", "r1 deployed"],
+        ["2026-11-21 00:00", "", "$3.00", "r2 promoted, scaled to 2 to 4 replicas"],
     ]
     assert [entry.text for entry in chart.legend] == ["r1", "r2"]
+    # No text is over the bars: a mark is a triangle, with its text on hover.
     drawn = vl_convert.vegalite_to_svg(chart.spec | {"width": 400})
-    assert "r1 deployed" in drawn
-    assert "r2 promoted, scaled to 2 to…" in drawn
+    assert ">r1 deployed<" not in drawn
+    assert "Changes: r2 promoted, scaled to 2 to 4 replicas" in drawn
 
 
 def test_what_happens_often_in_one_hour_is_counted_on_its_mark() -> None:
@@ -133,10 +142,101 @@ def test_a_limit_over_a_line_of_zeros_stays_in_sight() -> None:
 
 @pytest.mark.parametrize(
     ("amount", "axis", "cell"),
-    [("0.030001", "$,.4~f", "0.0300"), ("0.1", "$,.2~f", "0.10"), ("0", "$,.2~f", "0.00")],
+    [("0.030001", "$,.4~f", "$0.030"), ("0.1", "$,.2~f", "$0.10"), ("0", "$,.2~f", "$0")],
 )
 def test_a_few_cents_are_distinguished(amount: str, axis: str, cell: str) -> None:
     chart = stacked_bars(label="Cost", bars=[Bar(AT, "a", Decimal(amount))], unit="$")
 
     assert chart.spec["encoding"]["y"]["axis"]["format"] == axis
     assert list(chart.rows[0])[-1] == cell
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def _window_of_ten_minutes() -> Chart:
+    """Minutes 2, 3, 4 and 8 have values; the line is broken after 4, and 8 stands alone."""
+    values = {2: 42.0, 3: 5300.0, 4: 0.05, 5: None, 8: 905.0, 9: None}
+    gaps = [
+        Gap(AT, AT + 2 * MINUTE, "not deployed yet"),
+        Gap(AT + 5 * MINUTE, AT + 8 * MINUTE, "no requests"),
+        Gap(AT + 9 * MINUTE, AT + 10 * MINUTE, "no requests"),
+    ]
+    return lines(
+        label="Mean latency",
+        points=[Point(AT + minute * MINUTE, "stable", value) for minute, value in values.items()],
+        unit="ms",
+        marks=[
+            Mark(AT + 3 * MINUTE + timedelta(seconds=20), "r2 gets 10%"),
+            Mark(AT + 6 * MINUTE, "stopped"),
+            Mark(AT + 7 * MINUTE, "ready"),
+            Mark(AT - MINUTE, "r1 deployed"),
+        ],
+        window=TimeWindow(AT, AT + 10 * MINUTE, MINUTE, gaps),
+    )
+
+
+def test_a_gap_is_one_row_with_its_reason_and_what_happened_in_it() -> None:
+    chart = _window_of_ten_minutes()
+
+    assert chart.header == ["UTC", "stable", "Changes"]
+    assert chart.rows == [
+        ["2026-11-20 00:00 to 00:02", "not deployed yet", ""],
+        ["2026-11-20 00:02", "42.0 ms", ""],
+        ["2026-11-20 00:03", "5.3 s", "r2 gets 10%"],
+        ["2026-11-20 00:04", "50 µs", ""],
+        ["2026-11-20 00:05 to 00:08", "no requests", "stopped, ready"],
+        ["2026-11-20 00:08", "905 ms", ""],
+        ["2026-11-20 00:09 to 00:10", "no requests", ""],
+    ]
+    assert chart.gap_text == "not deployed yet, no requests"
+    first, *_, last = chart.timed_rows
+    midnight = int(AT.timestamp()) * 1000
+    assert (first.start, first.end) == (midnight, midnight + 120_000)
+    assert (last.start, last.end) == (midnight + 540_000, midnight + 600_000)
+    assert [row.is_gap for row in chart.timed_rows] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert [row.change for row in chart.timed_rows if row.change] == [
+        "r2 gets 10%",
+        "stopped, ready",
+    ]
+
+
+def test_gaps_are_shaded_and_a_value_between_two_is_a_dot() -> None:
+    chart = _window_of_ten_minutes()
+
+    bands, line, dots, marks = chart.spec["layer"]
+
+    assert [(one["at"], one["until"]) for one in bands["data"]["values"]] == [
+        ("2026-11-20T00:00:00Z", "2026-11-20T00:02:00Z"),
+        ("2026-11-20T00:05:00Z", "2026-11-20T00:08:00Z"),
+        ("2026-11-20T00:09:00Z", "2026-11-20T00:10:00Z"),
+    ]
+    assert [one["value"] for one in dots["data"]["values"]] == [905.0]
+    assert [one["text"] for one in marks["data"]["values"]] == ["r2 gets 10%", "stopped", "ready"]
+    midnight = int(AT.timestamp()) * 1000
+    assert line["encoding"]["x"]["scale"]["domain"] == [midnight, midnight + 600_000]
+    assert line["encoding"]["x"]["axis"]["tickCount"] == {"interval": "minutes", "step": 2}
+    drawn = vl_convert.vegalite_to_svg(chart.spec | {"width": 300})
+    assert drawn.count("var(--gap)") == 3
+
+
+def test_the_table_is_the_data_of_the_crosshair() -> None:
+    html = Template('{% chart "latency" chart %}').render(
+        Context({"chart": _window_of_ten_minutes()})
+    )
+
+    midnight = int(AT.timestamp()) * 1000
+    assert f'data-start="{midnight + 180_000}"' in html
+    assert html.count("data-gap") == 3
+    assert 'data-change="stopped, ready"' in html
+    # One value for each line, and the instant.
+    assert html.count("data-value") == 1
+    assert html.count("data-instant") == 1
