@@ -12,7 +12,7 @@ from deployments.models import Deployment, DeploymentEvent
 from deployments.pages.selectors import cost_marks
 from deployments.serving.domain import chart_events
 from deployments.serving.domain.chart_events import DeploymentHistory, StateChange
-from deployments.serving.selectors import deployments
+from deployments.serving.selectors import timeline
 from fleet.costs.domain.change_marks import ChangeMark
 
 _NEWEST: Final = 300
@@ -28,7 +28,7 @@ class ChartHistory:
 
 def read_history(deployment: Deployment, start: datetime, end: datetime) -> ChartHistory:
     """Read what happened in [start, end), in two queries, with the last state before."""
-    events = deployments.events_of(deployment)
+    events = timeline.list_events(deployment)
     before = events.filter(kind=chart_events.STATE_KIND, at__lt=start).order_by("-at", "-id")
     is_shown = Q(kind__in=chart_events.KINDS, at__gte=start, at__lt=end)
     rows = sorted(

@@ -40,7 +40,7 @@ MANIFEST: dict[str, Any] = {
         },
     },
 }
-OWN = {
+OWN: dict[str, Any] = {
     "manager": "slipway",
     "time": "2026-11-29T08:00:00Z",
     "fieldsV1": {
