@@ -135,6 +135,7 @@ def test_keys_show_one_instant_in_all_charts(page: Page, world: World) -> None:
 
 def test_the_pointer_moves_the_same_line_in_both(page: Page) -> None:
     requests, latency = open_charts(page)
+    page.locator("#plot-latency").scroll_into_view_if_needed()
     box = page.locator("#plot-latency svg").bounding_box()
     assert box is not None
 
