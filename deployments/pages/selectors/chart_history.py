@@ -1,4 +1,4 @@
-"""What happened to a deployment in the time of its charts: marks, and why there are no readings."""
+"""Events of a deployment in the time of its charts: marks, and why there are no readings."""
 
 from __future__ import annotations
 

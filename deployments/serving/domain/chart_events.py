@@ -1,4 +1,4 @@
-"""What happened to a deployment, as its charts show it: few words for a mark, and why there are no readings."""
+"""Events of a deployment as its charts show them: few words for a mark, and why there are no readings."""
 
 from __future__ import annotations
 

@@ -160,8 +160,10 @@ def _hour(text: str) -> datetime | None:
 
 
 def _cost_chart(period: NodePeriod) -> Chart | None:
-    """The holders of the most GPU time have their own colours, the others share one, idle is grey."""
-    if not period.by_step:
+    """The holders of the most GPU time have their own colours, the others share one, idle is grey. Without any price
+    there is no chart: zeros would look as if the node were free.
+    """
+    if not period.by_step or not period.is_priced:
         return None
     holders = [line.holder for line in period.lines]
     ranked = [holder for holder in holders if holder.is_visible and not holder.is_idle]
