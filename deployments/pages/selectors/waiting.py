@@ -83,10 +83,10 @@ def _split(workload_name: str) -> tuple[str, int]:
 
 
 def _describe_job(job: BatchJob) -> Waiter | None:
-    settings = BatchSettings.from_json(job.pods)
-    state = queue_state.read_message(job.detail, settings.queue) if settings.queue else None
+    state = queue_state.read_message(job.detail)
     if state is None:
         return None
+    settings = BatchSettings.from_json(job.pods)
     return Waiter(
         kind=WaiterKind.BATCH_JOB,
         cluster_id=job.cluster_id,

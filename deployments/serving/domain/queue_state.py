@@ -75,15 +75,14 @@ class QueueState:
         return f"{text}: {self.why}" if self.why else text
 
 
-def read_message(text: str, queue: str) -> QueueState | None:
-    """Read the part of a text that `QueueState.message` wrote of this queue. None if no pods wait in it."""
+def read_message(text: str) -> QueueState | None:
+    """Read the part of a text that `QueueState.message` wrote. None if no pods wait in a queue."""
     found = re.search(
-        rf"(\d+) pods? waits? in queue {re.escape(queue)}, position (\d+|not known)(?:: ([^;]*))?",
-        text,
+        r"(\d+) pods? waits? in queue ([-a-z0-9.]+), position (\d+|not known)(?:: ([^;]*))?", text
     )
     if found is None:
         return None
-    waiting, position, why = found.groups()
+    waiting, queue, position, why = found.groups()
     return QueueState(
         queue,
         PENDING,

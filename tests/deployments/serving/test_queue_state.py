@@ -117,7 +117,6 @@ def test_the_message_has_what_is_known() -> None:
     ],
 )
 def test_what_a_message_says_can_be_read_again(state: QueueState) -> None:
-    assert queue_state.read_message(state.message, "serving") == state
-    assert queue_state.read_message(f"1 of 3 workers run; {state.message}", "serving") == state
-    assert queue_state.read_message(state.message, "other") is None
-    assert queue_state.read_message("admitted by queue serving", "serving") is None
+    assert queue_state.read_message(state.message) == state
+    assert queue_state.read_message(f"1 of 3 workers run; {state.message}") == state
+    assert queue_state.read_message("admitted by queue serving") is None
