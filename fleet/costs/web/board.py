@@ -163,7 +163,10 @@ def build(
             for row in table.rows
         ],
         idle=Row(table.idle, ledger_url(query, table.idle)) if table.idle else None,
-        chart=_chart(points, table, query.step, changes) if points else None,
+        # Bars of zero would look as if it were free.
+        chart=_chart(points, table, query.step, changes)
+        if points and not table.is_unpriced
+        else None,
         ledger_url=ledger_url(query),
         is_this_month=query.is_this_month,
         forecast_amount=_forecast(table, allocated, now) if query.is_this_month else None,
