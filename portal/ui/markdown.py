@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Any, Final
 
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -57,6 +58,20 @@ def _link_open(
     return renderer.renderToken(tokens, position, options, environment)
 
 
+def render_code_block(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    position: int,
+    options: OptionsDict,
+    environment: MutableMapping[str, Any],
+) -> str:
+    """Render a block of code that keyboards can scroll."""
+    block = tokens[position]
+    language = block.info.strip().partition(" ")[0]
+    kind = f' class="language-{escape(language)}"' if language else ""
+    return f'<pre tabindex="0"><code{kind}>{escape(block.content)}</code></pre>\n'
+
+
 _LINK: Final = {"rel": "noopener noreferrer nofollow", "class": "link"}
 
 
@@ -64,6 +79,8 @@ def _markdown() -> MarkdownIt:
     markdown = _Markdown("commonmark", {"html": False}).enable(["table", "strikethrough"])
     markdown.add_render_rule("image", _image)
     markdown.add_render_rule("link_open", _link_open)
+    markdown.add_render_rule("fence", render_code_block)
+    markdown.add_render_rule("code_block", render_code_block)
     return markdown
 
 

@@ -63,7 +63,7 @@ class ObjectComparison:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatus:
-    """What the portal still has to write. `is_current` is set once the cluster was observed after the last change of
+    """Whether the portal has written all that it wants. `is_current` is set once the cluster was observed after the last change of
     the desired state; `is_removed` while nothing of the deployment should run. Through Git (`is_direct` false) an
     operator writes, so whoever owns a field may be the one that has still to write it.
     """

@@ -32,7 +32,7 @@ _MOST_EVENTS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What the page shows, as its query says: of which pod (empty: all), how many lines, and which of them."""
+    """The choice that the query of the page makes: of which pod (empty: all), how many lines, and which of them."""
 
     pod: str
     lines: int

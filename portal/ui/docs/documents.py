@@ -21,6 +21,8 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
+from portal.ui.markdown import render_code_block
+
 INDEX: Final = "README"
 _NAME: Final = re.compile(r"(?:adr/)?[A-Za-z0-9][A-Za-z0-9-]{0,120}")
 _EXTERNAL: Final = ("https://", "mailto:")
@@ -123,6 +125,8 @@ def _target(href: str, folder: str) -> str:
 
 def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    markdown.add_render_rule("fence", render_code_block)
+    markdown.add_render_rule("code_block", render_code_block)
     markdown.add_render_rule("table_open", _table_open)
     markdown.add_render_rule("table_close", _table_close)
     return markdown
