@@ -50,7 +50,7 @@ def choice(shown: Part, value: str) -> str:
 
 
 def sent(shown: Part, **typed: str) -> dict[str, str]:
-    """What a browser sends of the page's form, with what someone typed."""
+    """Return the fields that a browser sends of the page's form, with what someone typed."""
     data = {}
     for field in form_of(shown).all("input", "select", "textarea"):
         kind = field.attributes.get("type", "")

@@ -125,7 +125,7 @@ def test_a_team_with_many_versions_opens_no_further_field(world: World, client: 
 
 
 def test_five_typed_fields_make_a_request(world: World, client: Client) -> None:
-    """What was not typed is what the page showed as chosen, or the default."""
+    """Fields that nobody typed keep the value that the page showed, or the default."""
     page_shown = client.get(URL)
     typed = {
         "version": str(world.version1.pk),

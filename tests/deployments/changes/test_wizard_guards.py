@@ -122,7 +122,7 @@ def test_closed_sections_say_their_values(world: World, client: Client) -> None:
 
 
 def summary_of(shown: pages.Part, title: str) -> str:
-    """What a closed section says of its values."""
+    """Return the summary of values in the heading of a section."""
     section = shown.group(title)
     assert not section.is_open
     return next(section.all("summary")).text.removeprefix(title).strip()

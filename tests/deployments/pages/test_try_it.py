@@ -55,7 +55,7 @@ SCORES = {"name": "scores", "datatype": "FP32", "shape": [1, 3], "data": [0.25, 
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """What the gateway was sent, which answers with scores."""
+    """Keep the requests that the gateway was sent, and answer them with scores."""
     calls: list[tuple[str, Any]] = []
 
     def answer(url: str, body: bytes) -> Answer:

@@ -1,4 +1,4 @@
-"""What deployments and batch jobs tell the fleet page about those who wait for GPUs."""
+"""Deployments and batch jobs tell the fleet page which of them wait for GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs a person can be dismissed until it changes, for that person alone."""
+"""An item that needs attention can be dismissed until it changes, for one person alone."""
 
 from __future__ import annotations
 

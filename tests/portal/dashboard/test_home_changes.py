@@ -33,7 +33,7 @@ def changes_of(world: World, signed_in: SignIn) -> Part:
 
 
 def lines_of(world: World, signed_in: SignIn) -> list[str]:
-    """What each line says, without its time."""
+    """Return the text of each line, without its time."""
     return [next(line.all("span")).text for line in changes_of(world, signed_in).all("li")]
 
 

@@ -1,4 +1,4 @@
-"""What differs between two versions, and which of them is better."""
+"""Two versions are compared: their differences, and which of them is better."""
 
 from __future__ import annotations
 
