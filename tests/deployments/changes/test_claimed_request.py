@@ -17,8 +17,8 @@ from deployments.spec.domain.serving_spec import Placement
 from fleet.models import Node
 from fleet.observation.services import record
 from portal.accounts.models import User
+from tests.deployments.changes.test_deploy_form_guards import text_of
 from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
-from tests.deployments.changes.test_wizard_guards import text_of
 from tests.deployments.dra_world import dra
 from tests.deployments.world import World
 from tests.page import page as page_at

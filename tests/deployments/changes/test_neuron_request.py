@@ -23,8 +23,8 @@ from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import Invalid
 from tests import page as pages
+from tests.deployments.changes.test_deploy_form_guards import first_page, summary_of, text_of
 from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
-from tests.deployments.changes.test_wizard_guards import first_page, summary_of, text_of
 from tests.deployments.external_weights import (
     NEXT,
     checked,

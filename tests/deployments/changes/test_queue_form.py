@@ -11,8 +11,8 @@ from deployments.models import Revision
 from portal.accounts.models import User
 from tests import page as pages
 from tests.deployments import queues
+from tests.deployments.changes.test_deploy_form_guards import filled_in, first_page, summary_of
 from tests.deployments.changes.test_new_deployment import check, send
-from tests.deployments.changes.test_wizard_guards import filled_in, first_page, summary_of
 from tests.deployments.world import World
 
 

@@ -11,8 +11,13 @@ from deployments.changes.selectors import deployment_descriptions
 from deployments.models import ChangeRequest, ModelVersion
 from portal.accounts.models import User
 from tests import page as pages
+from tests.deployments.changes.test_deploy_form_guards import (
+    filled_in,
+    first_page,
+    summary_of,
+    text_of,
+)
 from tests.deployments.changes.test_new_deployment import check, send
-from tests.deployments.changes.test_wizard_guards import filled_in, first_page, summary_of, text_of
 from tests.deployments.preflight.test_several_instance_types import nodes_of
 from tests.deployments.world import World
 

@@ -27,7 +27,7 @@ from portal.core.definitions import Rejected
 from portal.core.errors import Invalid
 from tests.deployments.batch.bench import Bench
 from tests.deployments.batch.conftest import bench
-from tests.deployments.changes.test_wizard_guards import filled_in, summary_of
+from tests.deployments.changes.test_deploy_form_guards import filled_in, summary_of
 from tests.deployments.world import World
 from tests.page import page
 
