@@ -36,6 +36,8 @@ class BatchJob(Leased):
     state_reason = models.TextField(blank=True, default="")
     # What its workers do now.
     detail = models.TextField(blank=True, default="")
+    # deployments.serving.domain.queue_state.QueueState, while workers wait in a queue of Kueue.
+    queue_state = models.JSONField(null=True)
     deadline_at = models.DateTimeField(null=True)
     # deployments.batch.domain.settings.BatchSettings
     pods = models.JSONField(default=dict)

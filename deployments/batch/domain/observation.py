@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from deployments.batch.domain import worker_store
 from deployments.batch.domain.job import CONTAINER
+from deployments.serving.domain.queue_state import QueueState
 
 Json = Mapping[str, Any]
 _MAX_LENGTH: Final = 600
@@ -26,26 +27,27 @@ _REASONS: Final = {
 class ObservedJob:
     """The observed state of a Job. `failure` is set when it has failed, `has_ended` also when it is complete.
 
-    `is_queued` means that Kueue has not admitted it, or has evicted it.
+    `queue` is set while Kueue has not admitted it, or has evicted it.
     """
 
     detail: str
     has_ended: bool = False
     failure: str = ""
-    is_queued: bool = False
+    queue: QueueState | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedQueue:
     """The observed state of the workers of a queue. `is_empty` means that KEDA finds no message and no worker runs.
 
-    `failure` is set when the workers cannot do their work.
+    `failure` is set when the workers cannot do their work, `queue` while some of them wait for Kueue.
     """
 
     detail: str
     is_empty: bool = False
     has_workers: bool = False
     failure: str = ""
+    queue: QueueState | None = None
 
 
 def observe_queue(scaled_job: Json, pods: Sequence[Json]) -> ObservedQueue:

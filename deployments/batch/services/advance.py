@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from deployments.batch.domain import places
+from deployments.batch.domain.observation import ObservedJob, ObservedQueue
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import FINAL, BatchState
 from deployments.batch.gateways.batch_store import BatchStore
@@ -118,8 +119,8 @@ def _drain(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
     match draining.run(job, lease, is_late=is_late):
         case draining.Ending(state=state, reason=reason):
             _stop(job, state, reason)
-        case detail:
-            draining.save(job, lease, detail=detail)
+        case observed:
+            draining.save(job, lease, **_columns_of(observed))
 
 
 def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
@@ -147,10 +148,15 @@ def _run(job: BatchJob, lease: Lease, *, is_late: bool) -> None:
             reason = observed.failure or "The Job ended before all chunks were done."
             _stop(job, BatchState.FAILED, f"{reason} Resume the job to continue.")
         return
-    columns: dict[str, object] = {"detail": observed.detail}
-    if observed.is_queued:
+    columns = _columns_of(observed)
+    if observed.queue:
         columns["deadline_at"] = cluster_job.prolong(job)
     draining.save(job, lease, **columns)
+
+
+def _columns_of(observed: ObservedJob | ObservedQueue) -> dict[str, object]:
+    queue = observed.queue
+    return {"detail": observed.detail, "queue_state": queue.to_json() if queue else None}
 
 
 def _is_over(job: BatchJob, store: BatchStore) -> bool:

@@ -21,6 +21,7 @@ from deployments.manifests.domain.metadata import Manifest, ManifestContext, Ser
 from deployments.manifests.selectors import rendering
 from deployments.models import BatchJob
 from deployments.serving.domain import queue_state
+from deployments.serving.domain.queue_state import QueueState
 from deployments.serving.services import queue_lists
 from fleet.clusters.selectors import clusters
 from fleet.kube.services import objects
@@ -44,8 +45,8 @@ def ensure(job: BatchJob) -> ObservedJob:
     if made is None:
         _create(job)
         return ObservedJob("")
-    if waits := describe_waiting(job, [made]):
-        return ObservedJob(waits, is_queued=True)
+    if waits := read_queue_state(job, [made]):
+        return ObservedJob(waits.message, queue=waits)
     pods = pods_of(job)
     events = [] if pods else _events(job)
     return observation.observe(made, pods, events)
@@ -69,19 +70,15 @@ def _get(job: BatchJob) -> dict[str, Any] | None:
     )
 
 
-def describe_waiting(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> str:
-    """Describe the position of Jobs that Kueue has not admitted. Empty if all are admitted, or the job names no
-    queue.
-    """
+def read_queue_state(job: BatchJob, made: Sequence[Mapping[str, Any]]) -> QueueState | None:
+    """Return the place of Jobs that Kueue has not admitted. None if all are admitted, or the job names no queue."""
     queue = BatchSettings.from_json(job.pods).queue
     if not queue or not queue_state.list_suspended(made):
-        return ""
+        return None
     kueue = clusters.get_cluster(job.cluster_id).capabilities.kueue
     lists = queue_lists.read(job.cluster_id, kueue, namespace=job.team.slug, queues=[queue])
     state = queue_state.read_job_queue(queue, made, lists.workloads, lists.positions.get(queue))
-    if state is None:
-        return ""
-    return replace(state, why=lists.problem or state.why).message
+    return None if state is None else replace(state, why=lists.problem or state.why)
 
 
 def remove(job: BatchJob) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deployments.batch.domain import reports
+from deployments.batch.domain.observation import ObservedQueue
 from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.domain.states import BatchState
 from deployments.batch.gateways.batch_store import BatchStore
@@ -26,7 +27,7 @@ class Ending:
     reason: str
 
 
-def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
+def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | ObservedQueue:
     """Make one pass; return what the workers do, or the job's ending."""
     store = BatchStore()
     reported.collect(job, lease, store)
@@ -46,7 +47,7 @@ def run(job: BatchJob, lease: Lease, *, is_late: bool) -> Ending | str:
         return Ending(BatchState.FAILED, f"{observed.failure} Resume the job to continue.")
     if observed.is_empty:
         _note_empty(job, lease)
-    return observed.detail
+    return observed
 
 
 def end(job: BatchJob, lease: Lease, *, is_late: bool) -> bool:

@@ -12,6 +12,7 @@ from deployments.batch.domain.settings import BatchSettings
 from deployments.batch.services import cluster_job
 from deployments.models import BatchJob
 from deployments.registry.domain import signatures
+from deployments.serving.domain.queue_state import QueueState
 from fleet.kube.domain.errors import NotAllowed
 from fleet.kube.services import objects
 from fleet.observation.services import workloads
@@ -40,8 +41,14 @@ def ensure(job: BatchJob) -> ObservedQueue:
         _create(job)
         return ObservedQueue("")
     observed = observation.observe_queue(made, cluster_job.pods_of(job))
-    parts = (observed.detail, _waiting_workers(job))
-    return replace(observed, detail="; ".join(part for part in parts if part))
+    try:
+        waits = _read_queue_state(job)
+        waiting = waits.message if waits else ""
+    except NotAllowed as error:
+        # Its workers run all the same.
+        waits, waiting = None, f"whether workers wait for Kueue is not known: {error.message}"
+    detail = "; ".join(part for part in (observed.detail, waiting) if part)
+    return replace(observed, detail=detail, queue=waits)
 
 
 def has_pods(job: BatchJob) -> bool:
@@ -76,24 +83,18 @@ def columns_of(job: BatchJob) -> list[csv_files.Column] | None:
         return None
 
 
-def _waiting_workers(job: BatchJob) -> str:
-    """Describe the position of workers that Kueue has not admitted. Empty if there are none, or the job names no
-    queue.
-    """
+def _read_queue_state(job: BatchJob) -> QueueState | None:
+    """Return the place of workers that Kueue has not admitted. None if there are none, or the job names no queue."""
     if not BatchSettings.from_json(job.pods).queue:
-        return ""
-    try:
-        jobs = objects.list_objects(
-            cluster_id=job.cluster_id,
-            api_version=job_objects.API_VERSION,
-            kind=job_objects.KIND,
-            namespace=job.team.slug,
-            labels={scaled_job.OWNER_LABEL: cluster_job.name_of(job)},
-        )
-    except NotAllowed as error:
-        # Its workers run all the same.
-        return f"whether workers wait for Kueue is not known: {error.message}"
-    return cluster_job.describe_waiting(job, jobs)
+        return None
+    jobs = objects.list_objects(
+        cluster_id=job.cluster_id,
+        api_version=job_objects.API_VERSION,
+        kind=job_objects.KIND,
+        namespace=job.team.slug,
+        labels={scaled_job.OWNER_LABEL: cluster_job.name_of(job)},
+    )
+    return cluster_job.read_queue_state(job, jobs)
 
 
 def _create(job: BatchJob) -> None:

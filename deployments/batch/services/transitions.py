@@ -39,6 +39,7 @@ def move(
     changed: dict[str, Any] = {
         "state_reason": reason,
         "detail": "",
+        "queue_state": None,
         **(columns or {}),
         "state": to,
         "deadline_at": None if time_limit is None else at + time_limit,

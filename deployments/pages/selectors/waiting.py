@@ -11,8 +11,8 @@ from django.db.models import Q
 from deployments.advice.domain.kinds import idle
 from deployments.batch.domain.settings import BatchSettings
 from deployments.models import AdviceItem, BatchJob, Deployment
-from deployments.serving.domain import queue_state
 from deployments.serving.domain.observed_revision import ObservedRevision
+from deployments.serving.domain.queue_state import QueueState
 from deployments.states import AdviceState
 from fleet.capacity.domain.waiting import QueuePlace, Waiter, WaiterKind
 from fleet.capacity.services.wait_sources import IdleDeployment, WorkloadKey
@@ -48,7 +48,7 @@ class DeploymentWaits:
 
     def list_queued_jobs(self) -> Sequence[Waiter]:
         """List batch jobs whose workers Kueue has not admitted."""
-        running = BatchJob.objects.filter(state="running", detail__contains=" in queue ")
+        running = BatchJob.objects.filter(state="running", queue_state__isnull=False)
         return [
             waiter
             for job in running.select_related("team", "cluster").defer("files").order_by("id")
@@ -83,7 +83,7 @@ def _split(workload_name: str) -> tuple[str, int]:
 
 
 def _describe_job(job: BatchJob) -> Waiter | None:
-    state = queue_state.read_message(job.detail)
+    state = QueueState.from_json(job.queue_state)
     if state is None:
         return None
     settings = BatchSettings.from_json(job.pods)
@@ -103,5 +103,5 @@ def _describe_job(job: BatchJob) -> Waiter | None:
     )
 
 
-def _place(state: queue_state.QueueState) -> QueuePlace:
+def _place(state: QueueState) -> QueuePlace:
     return QueuePlace(queue=state.queue, position=state.position, why=state.why)

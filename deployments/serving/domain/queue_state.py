@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -73,23 +72,6 @@ class QueueState:
         if self.eviction:
             text = f"evicted ({self.eviction}); {text}"
         return f"{text}: {self.why}" if self.why else text
-
-
-def read_message(text: str) -> QueueState | None:
-    """Read the part of a text that `QueueState.message` wrote. None if no pods wait in a queue."""
-    found = re.search(
-        r"(\d+) pods? waits? in queue ([-a-z0-9.]+), position (\d+|not known)(?:: ([^;]*))?", text
-    )
-    if found is None:
-        return None
-    waiting, queue, position, why = found.groups()
-    return QueueState(
-        queue,
-        PENDING,
-        waiting=int(waiting),
-        position=int(position) if position.isdigit() else None,
-        why=(why or "").strip(),
-    )
 
 
 def read_pod_queue(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.models import BatchJob
+from deployments.serving.domain.queue_state import QueueState
 from fleet.kube.domain.errors import NotAllowed
 from fleet.models import Cluster, Workload
 from portal.core.errors import Invalid
@@ -53,6 +54,9 @@ def test_it_waits_suspended_shows_its_position_and_its_deadline_does_not_pass(ku
     put_workload(kueue, made)
     kueue.tick(job)
     assert job.detail == f"1 pod waits in queue serving, position 2: {queues.FULL}"
+    assert QueueState.from_json(job.queue_state) == QueueState(
+        "serving", "pending", waiting=1, position=2, why=queues.FULL
+    )
 
     for _ in range(30):
         kueue.tick(job, seconds=600)
@@ -64,6 +68,7 @@ def test_it_waits_suspended_shows_its_position_and_its_deadline_does_not_pass(ku
     made["spec"]["suspend"] = False
     kueue.tick(job)
     assert "queue" not in job.detail
+    assert job.queue_state is None
     kueue.work()
     kueue.tick(job)
     kueue.tick(job)
@@ -133,13 +138,16 @@ def test_workers_that_drain_a_queue_of_messages_wait_one_by_one(queue_bench: Que
     put_workload(bench, second, position=2)
     bench.tick(job)
     assert job.detail == f"2 pods wait in queue serving, position 3: {queues.FULL}"
+    assert QueueState.from_json(job.queue_state) == QueueState(
+        "serving", "pending", waiting=2, position=3, why=queues.FULL
+    )
 
     second["spec"]["suspend"] = False
     bench.tick(job)
     assert job.detail == f"1 pod waits in queue serving, position 5: {queues.FULL}"
     first["spec"]["suspend"] = False
     bench.tick(job)
-    assert job.detail == ""
+    assert (job.detail, job.queue_state) == ("", None)
 
     bench.tick(job, seconds=2 * 3600)
     assert job.state != "running", "the time in which it drains is not prolonged"

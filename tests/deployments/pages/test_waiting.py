@@ -45,15 +45,15 @@ def test_a_batch_job_that_waits_in_its_queue_is_listed(world: World) -> None:
             created_at=clock.now(),
             started_at=clock.now(),
             state="running",
-            detail=detail,
+            queue_state=waits,
             pods={"instance_type": "g5.xlarge", "queue": queue},
             input="s3://slipway-models/batch/vision/in.jsonl",
             output=f"s3://slipway-models/batch/vision/{name}/",
         )
-        for name, detail, queue in [
-            ("nightly", state.message, "training"),
-            ("other", "1 of 2 workers run in queue mode", "training"),
-            ("free", "2 workers run", ""),
+        for name, waits, queue in [
+            ("nightly", state.to_json(), "training"),
+            ("other", None, "training"),
+            ("free", None, ""),
         ]
     ]
 

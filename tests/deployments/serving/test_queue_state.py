@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from deployments.serving.domain import queue_state
 from deployments.serving.domain.queue_state import QueueState
 from tests.deployments.queues import FULL, condition
@@ -107,16 +105,3 @@ def test_the_message_has_what_is_known() -> None:
     assert QueueState.from_json(QueueState("serving", "admitted").to_json()) == QueueState(
         "serving", "admitted"
     )
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        QueueState("serving", "pending", waiting=1, position=3, why="needs 2 GPUs, 1 is free"),
-        QueueState("serving", "pending", waiting=2),
-    ],
-)
-def test_what_a_message_says_can_be_read_again(state: QueueState) -> None:
-    assert queue_state.read_message(state.message) == state
-    assert queue_state.read_message(f"1 of 3 workers run; {state.message}") == state
-    assert queue_state.read_message("admitted by queue serving") is None
