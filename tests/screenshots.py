@@ -54,6 +54,8 @@ PAGES = (
     "/admin/signing/roots/1/remove",
     "/admin/token-issuers",
     "/admin/environments",
+    "/docs/api",
+    "/docs/api/deployments",
     "/docs",
     "/docs/environments",
     "/account/second-factor/passkeys",
