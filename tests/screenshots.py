@@ -54,6 +54,7 @@ PAGES = (
     "/admin/signing/roots/1/remove",
     "/admin/token-issuers",
     "/admin/environments",
+    "/ui/",
     "/docs/api",
     "/docs/api/deployments",
     "/docs",

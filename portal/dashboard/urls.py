@@ -16,6 +16,7 @@ from portal.dashboard import (
     delegates,
     documents,
     frame,
+    gallery,
     jump,
     people,
     provisioning,
@@ -26,6 +27,7 @@ from portal.dashboard import (
 slots.fill()
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("ui/", gallery.show_components, name="components"),
     path("theme", frame.theme, name="theme"),
     path("session", frame.session, name="session"),
     path("charts/vega-<str:version>.js", frame.chart_script, name="chart-bundle"),

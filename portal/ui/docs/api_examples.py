@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.utils.text import slugify
-
 Schema = Mapping[str, Any]
 Schemas = Mapping[str, Schema]
 
@@ -47,7 +45,7 @@ def write_json(schema: Schema, schemas: Schemas) -> str:
 def write_curl(method: str, path: str, schema: Schema | None, schemas: Schemas) -> str:
     """Write the request for a shell. Values of the path are variables: $DEPLOYMENT_ID."""
     address = re.sub(r"\{(\w+)\}", lambda found: f"${found[1].upper()}", path)
-    lines = ['curl --fail-with-body -H "Authorization: Bearer $SLIPWAY_TOKEN"']
+    lines = ["curl --fail-with-body", '-H "Authorization: Bearer $SLIPWAY_TOKEN"']
     if method != "GET":
         lines.append(f"-X {method}")
     if schema is not None:
@@ -109,4 +107,4 @@ def _make_plain(schema: Schema, name: str) -> Any:
         return _OF_FORMAT[schema["format"]]
     if kind in _OF_TYPE:
         return max(_OF_TYPE[kind], schema.get("minimum", 0))
-    return _OF_NAME.get(name, slugify(name) or "text")
+    return _OF_NAME.get(name, name.replace("_", "-") or "text")

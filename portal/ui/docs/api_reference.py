@@ -18,7 +18,6 @@ import yaml
 from django.conf import settings
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.text import slugify
 
 from portal.accounts.operations import OPERATIONS
 from portal.ui import markdown
@@ -161,7 +160,9 @@ def _read(path: Path) -> Sequence[OperationGroup]:
             described = reader.describe_operation(method, address, operation)
             by_name.setdefault(operation["tags"][0], []).append(described)
     return [
-        OperationGroup(name.capitalize(), slugify(name), operations, reader.list_types(operations))
+        OperationGroup(
+            name.capitalize(), name.replace(" ", "-"), operations, reader.list_types(operations)
+        )
         for name, operations in sorted(by_name.items())
     ]
 
@@ -257,8 +258,9 @@ class _Reader:
         )
 
     def _describe_answer(self, status: int, response: Mapping[str, Any]) -> ApiAnswer:
-        media_type, content = next(iter(response.get("content", {}).items()), ("", {}))
-        schema = content.get("schema")
+        contents: Mapping[str, Any] = response.get("content", {})
+        media_type = next(iter(contents), "")
+        schema = contents[media_type]["schema"] if contents else None
         is_json = media_type == "application/json"
         return ApiAnswer(
             status=status,
