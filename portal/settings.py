@@ -33,7 +33,6 @@ INSTALLED_APPS = [
     "csp",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     # Their parts are called by portal.accounts.oidc; their pages have no addresses.
     "allauth.account",
     "allauth.socialaccount",
@@ -296,8 +295,6 @@ SPECTACULAR_SETTINGS = {
         "portal.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": enum_names.OVERRIDES,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
-from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from deployments import api_urls as deployments_urls
 from fleet import api_urls as fleet_urls
@@ -38,7 +37,6 @@ urlpatterns = [
     ),
     path("sign-out", sign_in_session.SignOut.as_view(), name="sign-out"),
     path("scim/v2/", include("portal.api.scim.views")),
-    path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="v1:schema"), name="api-docs"),
     path("", include("portal.dashboard.accounts.urls")),
     path("", include("portal.dashboard.urls")),
     path("", include("deployments.urls")),

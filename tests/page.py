@@ -62,9 +62,16 @@ class Part:
                     yield child
                 yield from child.all(*tags)
 
+    def all_parts(self) -> Iterator[Part]:
+        """Every element, in the order of the page."""
+        for child in self.children:
+            if isinstance(child, Part):
+                yield child
+                yield from child.all_parts()
+
     def part(self, name: str) -> Part:
         """The element with this id."""
-        return next(part for part in self._parts() if part.attributes.get("id") == name)
+        return next(part for part in self.all_parts() if part.attributes.get("id") == name)
 
     def group(self, summary: str) -> Part:
         """What opens at a summary that begins so."""
@@ -92,7 +99,7 @@ class Part:
     @property
     def titles(self) -> list[str]:
         """What appears when one points at something."""
-        return [part.attributes["title"] for part in self._parts() if "title" in part.attributes]
+        return [part.attributes["title"] for part in self.all_parts() if "title" in part.attributes]
 
     @property
     def rows(self) -> list[dict[str, str]]:
@@ -184,12 +191,6 @@ class Part:
                 term = part
             elif term is not None:
                 yield term, part
-
-    def _parts(self) -> Iterator[Part]:
-        for child in self.children:
-            if isinstance(child, Part):
-                yield child
-                yield from child._parts()
 
     def _texts(self, *, is_spoken: bool = False) -> Iterator[str]:
         for child in self.children:

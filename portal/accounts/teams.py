@@ -33,7 +33,7 @@ RESERVED_ADDRESSES = frozenset(
         *("charts", "confirm", "costs", "decide", "decisions", "deployments", "docs", "fleet"),
         *("healthz", "import", "imports", "invitation", "jump", "metrics", "models"),
         *("password-link", "pipelines", "quarantined-in-use", "readyz", "register", "scim"),
-        *("session", "sign-in", "sign-out", "static", "theme", "upload", "what-if"),
+        *("session", "sign-in", "sign-out", "static", "theme", "ui", "upload", "what-if"),
     ]
 )
 MAX_GPUS = 100_000

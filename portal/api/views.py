@@ -184,4 +184,4 @@ class UnknownView(APIView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        raise NotFound(f"The API has no resource at {request.path}. See /api/docs.")
+        raise NotFound(f"The API has no resource at {request.path}. See /docs/api.")

@@ -41,7 +41,7 @@ _OF_ALL = (
     ("Admin", "/admin", "settings"),
     ("Sign-in and sessions", "/account/security", "shield-check"),
     ("API tokens", "/account/tokens", "key-round"),
-    ("API reference", "/api/docs", "file-code"),
+    ("API reference", "/docs/api", "file-code"),
 )
 
 

@@ -48,6 +48,12 @@ def lead_to_import(request: HttpRequest, user: User, import_id: int) -> HttpResp
     return _redirect(reverse("import", args=[job.version.team.slug, import_id]))
 
 
+@people_only
+def move_api_reference(request: HttpRequest, user: User) -> HttpResponse:
+    """Redirect `/api/docs` to the reference among the documents."""
+    return _redirect(reverse("api-docs"))
+
+
 def _redirect(address: str) -> HttpResponse:
     """Redirect with 307, after which the browser repeats a POST as a POST."""
     return HttpResponse(status=307, headers={"Location": address})
@@ -55,6 +61,7 @@ def _redirect(address: str) -> HttpResponse:
 
 urlpatterns: list[URLPattern] = [
     *(path(address, insert_team) for address in _WITHOUT_TEAM),
+    path("api/docs", move_api_reference),
     path("imports/<int:import_id>", lead_to_import),
     *(path(f"{section}/<slug:team>/<path:rest>", move_team_first) for section in _OF_TEAM),
 ]

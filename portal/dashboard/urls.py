@@ -10,11 +10,13 @@ from fleet.prices.web import admin_prices
 from portal.dashboard import (
     account,
     admin,
+    api_reference,
     audit,
     channels,
     delegates,
     documents,
     frame,
+    gallery,
     jump,
     people,
     provisioning,
@@ -25,9 +27,12 @@ from portal.dashboard import (
 slots.fill()
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("ui/", gallery.show_components, name="components"),
     path("theme", frame.theme, name="theme"),
     path("session", frame.session, name="session"),
     path("charts/vega-<str:version>.js", frame.chart_script, name="chart-bundle"),
+    path("docs/api", api_reference.show_index, name="api-docs"),
+    path("docs/api/<slug:slug>", api_reference.show_group, name="api-docs-group"),
     path("docs", documents.document, name="documents"),
     path("docs/<str:name>", documents.document, name="document"),
     path("docs/adr/<str:record>", documents.record, name="document-record"),

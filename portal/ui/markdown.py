@@ -28,6 +28,11 @@ def render(text: str) -> SafeString:
     return SafeString(_MARKDOWN.render(text))
 
 
+def render_line(text: str) -> SafeString:
+    """Render a line without a paragraph of its own, for the cell of a table."""
+    return SafeString(_MARKDOWN.renderInline(text))
+
+
 def _image(
     renderer: RendererHTML,
     tokens: Sequence[Token],

@@ -235,5 +235,5 @@
   });
 
   // The first wrong field of a form that came back.
-  document.querySelector("main [aria-invalid='true']")?.focus();
+  document.querySelector("main [aria-invalid='true']:not(.gallery *)")?.focus();
 })();

@@ -117,7 +117,7 @@ def _target(href: str, folder: str) -> str:
     resolved = posixpath.normpath(posixpath.join(folder, path))
     name = resolved.removesuffix(".md")
     if resolved == "openapi.yaml":
-        return "/api/docs"
+        return "/docs/api"
     if not resolved.endswith(".md") or not _NAME.fullmatch(name):
         return ""
     return address_of(name, anchor) if (_root() / resolved).is_file() else ""

@@ -124,6 +124,7 @@ def test_a_team_that_the_user_left_is_no_longer_theirs(
         ("/deployments/nlp/chat/rollout?step=2", "/nlp/deployments/chat/rollout?step=2"),
         ("/pipelines/nlp/both", "/nlp/pipelines/both"),
         ("/batch/nlp/scores/parts/2", "/nlp/batch/scores/parts/2"),
+        ("/api/docs", "/docs/api"),
         ("/import/mlflow/lab?page=2", "/vision/import/mlflow/lab?page=2"),
     ],
 )

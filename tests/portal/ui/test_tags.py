@@ -101,9 +101,9 @@ def test_checks_write_their_verdict_for_screen_readers() -> None:
     ]
     html = render("{% checks rows %}", rows=rows)
 
-    assert re.search(r'class="cross">.*?fails:.*?Quota.*?6 of 4.*?<b>Ask for more\.</b>', html)
-    assert re.search(r'class="tick">.*?passes:', html)
-    assert re.search(r'class="amber">.*?not known:', html)
+    assert re.search(r'class="bad-text">.*?fails:.*?Quota.*?6 of 4.*?<b>Ask for more\.</b>', html)
+    assert re.search(r'class="good">.*?passes:', html)
+    assert re.search(r'class="warn-text">.*?not known:', html)
     assert "never shown" not in html
 
 

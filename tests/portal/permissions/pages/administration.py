@@ -168,6 +168,7 @@ PLATFORM: Final = (
     of_admins("POST admin/token-issuers", 422, body={"name": ""}),
     of_admins("POST admin/token-issuers/<int:token_issuer_id>/remove", 302),
     of_admins("GET admin/signing"),
+    of_admins("GET ui/"),
     of_admins("POST admin/signing/signers", 422, body={"name": ""}),
     of_admins("GET admin/signing/signers/<int:signer_id>/remove"),
     of_admins("POST admin/signing/signers/<int:signer_id>/remove", 302),
