@@ -76,7 +76,11 @@ def _show_first(request: HttpRequest, user: User, team: Team) -> HttpResponse:
         only = version_choice.find_only(user=user, team=team)
         fields = {**first.fields, "version": str(only.pk)} if only else {}
         draft = build(user, team, fields) if only else draft
-    draft.form.errors.clear()
+    is_filled = bool(first.start or first.draft)
+    for name in [*draft.form.errors]:
+        # A preset, a deployment or a draft may have a value that is refused by now.
+        if not is_filled or name not in first.fields:
+            del draft.form.errors[name]
     return _show(request, draft, first=first)
 
 
@@ -235,7 +239,7 @@ def _show(
         status = HTTPStatus(keep_form.status)
     if config is not None and config.is_refused:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    if is_partial(request):
+    if is_partial(request) or first is not None:
         status = HTTPStatus.OK
     parts = {"side": "changes/_new_swap.html"}
     return respond(request, "changes/new.html", context, parts=parts, status=status)
@@ -247,8 +251,11 @@ def _describe_start(
     """Describe the control "Start from". A fragment leaves its choices as they are."""
     filled = first.start if first else request.POST.get(start_from.FILLED, "")
     start = start or StartPoint(filled)
+    is_share_refused = bool(start.value and draft.form.errors.get("share"))
     return {
         "start": start,
+        # No radio button has it: without this field it would be exchanged for another when the form is sent.
+        "refused_share": draft.data.get("share", "") if is_share_refused else "",
         "start_label": start_from.describe(start.value, draft.user, draft.team),
         "start_groups": ()
         if is_partial(request)
