@@ -29,6 +29,8 @@ class NewPresetSerializer(Serializer):
 
 
 class PresetSerializer(Serializer):
+    """Settings by name that a new deployment may start from."""
+
     id = serializers.IntegerField()
     team = serializers.CharField(
         source="team.slug", default=None, allow_null=True, help_text="null: for every team"
