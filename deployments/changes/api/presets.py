@@ -33,7 +33,10 @@ class PresetSerializer(Serializer):
 
     id = serializers.IntegerField()
     team = serializers.CharField(
-        source="team.slug", default=None, allow_null=True, help_text="null: for every team"
+        source="team.slug",
+        default=None,
+        allow_null=True,
+        help_text="Null if every team may start from it.",
     )
     name = serializers.CharField()
     settings = serializers.DictField()

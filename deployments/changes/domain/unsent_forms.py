@@ -1,4 +1,4 @@
-"""What of an unsent form may be stored: nothing that may hold a secret."""
+"""Choose the fields of an unsent form that may be stored: none that may hold a secret."""
 
 from __future__ import annotations
 

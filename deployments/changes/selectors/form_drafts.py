@@ -43,7 +43,7 @@ def get_draft(*, user: User, team: Team, key: str) -> OfferedDraft:
     """Return a draft of the person. Raises NotFound, also for one of somebody else."""
     offered = _offer(_list_unsent(user, team).filter(key=key[:32]), team)
     if not offered:
-        raise NotFound("This draft does not exist any more. It was sent or deleted.")
+        raise NotFound("This draft no longer exists. It was sent or deleted.")
     return offered[0]
 
 

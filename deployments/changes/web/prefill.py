@@ -68,9 +68,7 @@ def _read_draft(draft: OfferedDraft, user: User) -> Prefill:
         try:
             change = resubmissions.get_replaceable(actor=user, change_id=int(replaces))
         except DomainError:
-            problems.append(
-                f"Request {replaces} can't be replaced any more. This is a new request."
-            )
+            problems.append(f"Request {replaces} can no longer be replaced. This is a new request.")
     problem = " ".join(text for text in problems if text)
     return Prefill(fields, problem=problem, replaced=change, draft=draft, start=start)
 

@@ -25,7 +25,7 @@ _DEPLOYMENT: Final = "deployment-"
 _REPLICAS: Final = ("min_replicas", "max_replicas")
 _MOST_DEPLOYMENTS: Final = 50
 _WHOLE: Final = {"gpu_resource": WHOLE_GPU, "gpus": 1}
-_GONE: Final = "This does not exist any more. Nothing was filled in; choose another start."
+_GONE: Final = "This no longer exists. Nothing was filled in; choose another start."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ class StartGroup:
 
 @dataclass(frozen=True, slots=True)
 class StartPoint:
-    """What the form was filled from, with the fields that it filled. `is_new` says that it was this time."""
+    """The preset or deployment that the form was filled from, with the fields that it filled. `is_new` says that it was
+    filled by this request.
+    """
 
     value: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -154,7 +154,7 @@ def test_a_preset_that_was_deleted_fills_in_nothing(
     answer = check(client, form, start=value)
 
     assert fields_of(answer)["memory"] == "8Gi"
-    assert "This does not exist any more. Nothing was filled in" in page(answer).text
+    assert "This no longer exists. Nothing was filled in" in page(answer).text
 
 
 def test_a_member_saves_none_and_a_lead_none_for_all_teams(

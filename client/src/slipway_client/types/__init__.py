@@ -491,7 +491,7 @@ class Preset(Answer):
 
     id: int
     team: str | None = None
-    """None: for every team"""
+    """None if every team may start from it."""
     name: str
     settings: Mapping[str, Any]
     saved_by: str
