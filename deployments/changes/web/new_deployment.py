@@ -254,6 +254,8 @@ def _describe_start(
     is_share_refused = bool(start.value and draft.form.errors.get("share"))
     return {
         "start": start,
+        # The page has the control only if there is something to start from.
+        "has_start": start_from.CHOSEN in request.POST,
         # No radio button has it: without this field it would be exchanged for another when the form is sent.
         "refused_share": draft.data.get("share", "") if is_share_refused else "",
         "start_label": start_from.describe(start.value, draft.user, draft.team),

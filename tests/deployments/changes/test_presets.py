@@ -117,6 +117,15 @@ def test_a_preset_fills_the_open_page_by_one_request(
     assert parts.field("network_access").value == "open"
 
 
+def test_a_page_without_a_start_gets_no_part_of_one(world: World, client: Client) -> None:
+    form = open_form(client, world)
+    assert not page(form).fields("start")
+
+    answer = client.post(URL, {**fields_of(form), "memory": "9Gi"}, **SIDE)
+
+    assert "start-label" not in answer.content.decode()
+
+
 def test_what_was_only_just_filled_in_is_shown_before_it_is_sent(
     world: World, client: Client, big: DeploymentPreset
 ) -> None:
