@@ -12,7 +12,7 @@ from deployments.batch.api.uploads import urlpatterns as batch_uploads
 from deployments.batch.api.views import urlpatterns as batch
 from deployments.callers.api.token_issuers import urlpatterns as token_issuers
 from deployments.callers.api.views import urlpatterns as callers
-from deployments.changes.api import emergency_reviews, plan_figures, promotions, requests
+from deployments.changes.api import emergency_reviews, plan_figures, presets, promotions, requests
 from deployments.changes.api.changes import urlpatterns as changes
 from deployments.delivery.api import drift, logs
 from deployments.environments.api.views import urlpatterns as environments
@@ -99,6 +99,22 @@ _deployments: list[URLPattern] = [
         "teams/<slug:slug>/rollout-templates/<int:template_id>",
         templates.TemplateView.as_view(),
         name="rollout-template",
+    ),
+    path(
+        "teams/<slug:slug>/deployment-presets",
+        presets.PresetsView.as_view(),
+        name="deployment-presets",
+    ),
+    path(
+        "teams/<slug:slug>/deployment-presets/<int:preset_id>",
+        presets.PresetView.as_view(),
+        name="deployment-preset",
+    ),
+    path("deployment-presets", presets.PlatformPresetsView.as_view(), name="platform-presets"),
+    path(
+        "deployment-presets/<int:preset_id>",
+        presets.PlatformPresetView.as_view(),
+        name="platform-preset",
     ),
     path(
         "rollouts/<int:rollout_id>/events",

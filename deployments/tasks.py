@@ -11,6 +11,7 @@ from deployments.batch.services import advance as batch_advance
 from deployments.callers.services import keys as caller_keys
 from deployments.callers.services import token_limits
 from deployments.callers.services import usage as caller_usage
+from deployments.changes.services import form_drafts
 from deployments.delivery.services import caller_keys as delivered_keys
 from deployments.delivery.services import reconcile, serving_watch
 from deployments.health.services import watch
@@ -160,6 +161,11 @@ def sweep_attestations() -> None:
 @shared_task(name="deployments.sweep_scans", time_limit=1800)
 def sweep_scans() -> None:
     rescan.sweep()
+
+
+@shared_task(name="deployments.sweep_form_drafts", time_limit=60)
+def sweep_form_drafts() -> None:
+    form_drafts.sweep()
 
 
 @shared_task(name="deployments.sweep_serving_bytes", time_limit=120)

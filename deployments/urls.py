@@ -7,7 +7,7 @@ from deployments.advice.web import what_if
 from deployments.alerts.web import pages as alerts
 from deployments.batch.web import pages as batch
 from deployments.callers.web import jwks
-from deployments.changes.web import canary, new_deployment, promotion
+from deployments.changes.web import canary, form_drafts, new_deployment, presets, promotion
 from deployments.changes.web import requests as change_requests
 from deployments.delivery.web import drift
 from deployments.imports.web import imports, mlflow
@@ -88,11 +88,17 @@ _registry: list[URLPattern] = [
 _ONE = "<slug:team>/deployments/<slug:name>"
 _PIPELINE = "<slug:team>/pipelines/<slug:name>"
 _TEMPLATES = "admin/teams/<slug:slug>/rollout-templates"
+_PRESETS = "admin/teams/<slug:slug>/deployment-presets"
 
 _deployments: list[URLPattern] = [
     path(".well-known/jwks.json", jwks.jwks, name="caller-jwks"),
     path("<slug:team>/deployments", deployment_list.deployments, name="deployments"),
     path("<slug:team>/deployments/new", new_deployment.new_deployment, name="new-deployment"),
+    path(
+        "<slug:team>/deployments/drafts/<str:key>/delete",
+        form_drafts.delete,
+        name="delete-form-draft",
+    ),
     path(_ONE, deployment_tabs.overview, name="deployment"),
     path(f"{_ONE}/rollout", rollout.rollout, name="rollout"),
     path(f"{_ONE}/rollout/promote-fully", promote_fully.confirm, name="promote-fully"),
@@ -122,6 +128,8 @@ _deployments: list[URLPattern] = [
         templates.remove,
         name="remove-rollout-template",
     ),
+    path(_PRESETS, presets.preset_list, name="deployment-presets"),
+    path(f"{_PRESETS}/<int:preset_id>/remove", presets.remove, name="remove-deployment-preset"),
     path("<slug:team>/pipelines", pages.pipeline_list, name="pipelines"),
     path("<slug:team>/pipelines/new", pipeline_requests.new_pipeline, name="new-pipeline"),
     path(_PIPELINE, pages.pipeline, name="pipeline"),

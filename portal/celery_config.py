@@ -115,6 +115,7 @@ beat_schedule = {
     "sweep health": _every("deployments.sweep_health", 15),
     "sweep alerts": _every("deployments.sweep_alerts", 60),
     "sweep targets": _every("deployments.sweep_targets", 15),
+    "sweep form drafts": _every("deployments.sweep_form_drafts", 3600),
     "sweep advice": _every("deployments.sweep_advice", 900),
     "seal audit trail": _every("audit.seal", 30),
     "stream audit trail": _every("audit.stream", 30),

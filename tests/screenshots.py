@@ -92,7 +92,10 @@ _LISTED = {
         ),
     ),
     "/approvals": (r"^/approvals/\d+$", ()),
-    "/admin": (r"^/admin/teams/[^/]+$", ("/delivery", "/notifications", "/rollout-templates")),
+    "/admin": (
+        r"^/admin/teams/[^/]+$",
+        ("/delivery", "/notifications", "/rollout-templates", "/deployment-presets"),
+    ),
     "/admin/clusters": (r"^/admin/clusters/\d+$", ("/edit",)),
 }
 # What axe would find first, without its 500 kB.

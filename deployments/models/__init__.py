@@ -20,12 +20,14 @@ from deployments.models.changes import (
 )
 from deployments.models.deployments import Deployment, DeploymentEvent, Revision
 from deployments.models.environments import EnvironmentRule
+from deployments.models.form_drafts import FormDraft
 from deployments.models.git import GitDelivery, GitExport
 from deployments.models.health import AnswerDay, DeploymentHealth, HealthRecord
 from deployments.models.imports import Import, ImportedFile
 from deployments.models.load_tests import LoadTestPlace, LoadTestRun
 from deployments.models.pipelines import Pipeline, PipelineKey
 from deployments.models.plan_templates import RolloutTemplate
+from deployments.models.presets import DeploymentPreset
 from deployments.models.prometheus import PrometheusReading
 from deployments.models.quality import (
     EmbeddingReference,
@@ -59,9 +61,11 @@ __all__ = [
     "Deployment",
     "DeploymentEvent",
     "DeploymentHealth",
+    "DeploymentPreset",
     "EmbeddingReference",
     "EmergencyReview",
     "EnvironmentRule",
+    "FormDraft",
     "GitDelivery",
     "GitExport",
     "GoldenRequest",

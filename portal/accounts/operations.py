@@ -41,6 +41,7 @@ _READ: Final = """
     get costs/ledger.csv
     get costs/series
     get costs/unusual-days
+    get deployment-presets
     get deployments
     get deployments/{deployment_id}
     get deployments/{deployment_id}/callers
@@ -91,6 +92,7 @@ _READ: Final = """
     get teams/{slug}
     get teams/{slug}/caller-costs
     get teams/{slug}/delegations
+    get teams/{slug}/deployment-presets
     get teams/{slug}/load-tests
     get teams/{slug}/members
     get teams/{slug}/rollout-limit
@@ -194,6 +196,7 @@ _REQUEST: Final = """
     put pipelines/{pipeline_id}
 """
 _DECIDE: Final = """
+    delete teams/{slug}/deployment-presets/{preset_id}
     post alerts/{alert_id}/silence
     post alerts/{alert_id}/unsilence
     post batch-jobs/{job_id}/approve
@@ -217,11 +220,13 @@ _DECIDE: Final = """
     post rollouts/{rollout_id}/promote
     post rollouts/{rollout_id}/promote-fully
     post rollouts/{rollout_id}/unpause
+    post teams/{slug}/deployment-presets
 """
 # Administration, tokens themselves, and what bypasses the rules.
 _BROWSER: Final = """
     delete approval-rules/{rule_id}
     delete clusters/{cluster_id}
+    delete deployment-presets/{preset_id}
     delete me/tokens/{token_id}
     delete signing-rules/{signing_rule_id}
     delete teams/{slug}/delegations/{delegation_id}
@@ -239,6 +244,7 @@ _BROWSER: Final = """
     post changes/{change_id}/approve-in-emergency
     post clusters
     post clusters/{cluster_id}/test
+    post deployment-presets
     post emergency-reviews/{review_id}/close
     post me/tokens
     post pipeline-changes/{pipeline_change_id}/approve-in-emergency

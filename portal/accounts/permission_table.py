@@ -20,6 +20,7 @@ class Action(StrEnum):
     PROMOTE = "promote a rollout"
     MANAGE_CALLERS = "create or revoke keys of callers"
     SILENCE_ALERTS = "silence alerts"
+    MANAGE_PRESETS = "save or delete presets"
     CHOOSE_LOAD_TESTS = "choose where load tests run"
     REQUEST_FLEET_ACTION = "request fleet actions"
     DECIDE_FLEET_ACTION = "decide on fleet actions"
@@ -44,6 +45,7 @@ RULES: dict[Action, frozenset[str]] = {
     Action.PROMOTE: frozenset({Role.LEAD, ADMIN}),
     Action.MANAGE_CALLERS: frozenset({Role.LEAD, ADMIN}),
     Action.SILENCE_ALERTS: frozenset({Role.LEAD, ADMIN}),
+    Action.MANAGE_PRESETS: frozenset({Role.LEAD, ADMIN}),
     Action.CHOOSE_LOAD_TESTS: frozenset({Role.LEAD, ADMIN}),
     Action.REQUEST_FLEET_ACTION: frozenset({Role.LEAD, ADMIN}),
     Action.DECIDE_FLEET_ACTION: frozenset({ADMIN}),
@@ -67,6 +69,7 @@ SCOPES: dict[Action, Scope | None] = {
     Action.PROMOTE: Scope.DECIDE,
     Action.MANAGE_CALLERS: Scope.DECIDE,
     Action.SILENCE_ALERTS: Scope.DECIDE,
+    Action.MANAGE_PRESETS: Scope.DECIDE,
     Action.CHOOSE_LOAD_TESTS: Scope.DECIDE,
     Action.REQUEST_FLEET_ACTION: Scope.REQUEST,
     Action.DECIDE_FLEET_ACTION: Scope.DECIDE,

@@ -22,6 +22,11 @@ def read_body(serializer_class: type[Serializer], request: Request) -> dict[str,
     return _validated(serializer_class, request.data)
 
 
+def read_data(serializer_class: type[Serializer], data: Any) -> dict[str, Any]:
+    """Read a body that was completed before. Raises as `read_body` does."""
+    return _validated(serializer_class, data)
+
+
 def read_query(serializer_class: type[Serializer], request: Request) -> dict[str, Any]:
     """Read the query parameters of a list. Raises as `read_body` does."""
     return _validated(serializer_class, request.query_params)

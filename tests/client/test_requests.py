@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from deployments.changes.services import presets
 from deployments.models import ChangeRequest, Model
 from slipway_client import (
     Client,
@@ -215,3 +216,25 @@ def test_the_client_never_shows_the_token() -> None:
     client = Client("https://portal.example", "slp_secret", transport=httpx.MockTransport(refuse))
 
     assert "slp_secret" not in repr(client)
+
+
+def test_a_deployment_starts_from_a_preset_of_the_team(world: World, client_of: ClientOf) -> None:
+    made = presets.save(
+        actor=world.lead, team=world.team, name="Big", settings={"memory": "12Gi", "cpu": "3"}
+    )
+    client = client_of(world.member)
+    [preset] = client.deployments.presets("vision")
+    assert (str(preset), preset.team, preset.id) == ("Big", "vision", made.pk)
+    spec = {name: value for name, value in SPEC.items() if name != "cpu"}
+
+    client.deployments.request(
+        version=world.version1.pk,
+        cluster=world.cluster_id,
+        name="street",
+        spec=spec,
+        preset=preset.id,
+    )
+
+    revision = ChangeRequest.objects.get().revision
+    assert revision is not None
+    assert (revision.spec["memory"], revision.spec["cpu"]) == ("8Gi", "3")

@@ -31,6 +31,12 @@ class DraftSerializer(Serializer):
         default=Environment.PRODUCTION,
         help_text="cannot be changed later; sets the approval rules",
     )
+    preset_id = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="a preset of the platform or of the version's team: what spec leaves out has its values, "
+        "and spec may be {}",
+    )
     spec = ServingSpecSerializer()
 
 

@@ -1,4 +1,4 @@
-"""The form of a new deployment: one page with five open fields, nothing kept between requests.
+"""The form of a new deployment: one page with five open fields.
 
 Every other setting is in a section that is folded and says its values. All of them travel with every request, so
 that reloading and switching JavaScript off lose nothing that was typed.

@@ -1,4 +1,4 @@
-"""A new deployment: one page with five open fields, nothing stored between requests."""
+"""A new deployment: one page with five open fields, whose unsent form is kept as a draft."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from deployments.changes.selectors import changes
+from deployments.changes.services import presets as preset_services
 from deployments.changes.services import requests
 from deployments.changes.web import (
     config_text,
     draft_yaml,
     engine_choices,
+    form_drafts,
     gpu_choice,
     new_deployment_cards,
     prefill,
     request_body,
     sections,
     setting_suggestions,
+    start_from,
     suggestions,
     version_choice,
 )
@@ -33,8 +36,10 @@ from deployments.changes.web.draft import Draft, build
 from deployments.changes.web.draft_yaml import YamlForm
 from deployments.changes.web.form import FIELDS
 from deployments.changes.web.prefill import Prefill
+from deployments.changes.web.presets import KeepPresetForm
 from deployments.changes.web.request_body import ADDITIONAL_MODELS
 from deployments.changes.web.settings import SettingView
+from deployments.changes.web.start_from import StartPoint
 from deployments.manifests.web.yaml_files import manifests_of_text
 from deployments.models import ChangeRequest
 from deployments.spec.domain.engines import LLM_ENGINES
@@ -66,12 +71,16 @@ def new_deployment(request: HttpRequest, user: User, team: str) -> HttpResponse:
 
 def _show_first(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     first = prefill.read(request, user, team)
-    replaced = _find_replaced(request.GET, user, team)
-    draft = build(user, team, first.fields, replaced=replaced)
-    if draft.version is None and not first.source:
+    draft = build(user, team, first.fields, replaced=first.replaced)
+    if draft.version is None and not first.source and not first.draft:
         only = version_choice.find_only(user=user, team=team)
-        draft = build(user, team, {"version": str(only.pk)}) if only else draft
-    draft.form.errors.clear()
+        fields = {**first.fields, "version": str(only.pk)} if only else {}
+        draft = build(user, team, fields) if only else draft
+    is_filled = bool(first.start or first.draft)
+    for name in [*draft.form.errors]:
+        # A preset, a deployment or a draft may have a value that is refused by now.
+        if not is_filled or name not in first.fields:
+            del draft.form.errors[name]
     return _show(request, draft, first=first)
 
 
@@ -97,22 +106,32 @@ def _show_matches(request: HttpRequest, user: User, team: Team) -> HttpResponse 
 
 def _answer_form(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     typed, shown = _read_fields(request), suggestions.read_posted(request.POST)
-    replaced = _find_replaced(request.POST, user, team)
+    replaced, start = (
+        _find_replaced(request.POST, user, team),
+        start_from.read(request.POST, user, team),
+    )
+    if start.is_new:
+        former = start_from.read_former(request.POST, user, team)
+        typed, shown = start_from.fill(typed, shown, start, former)
     draft = build(user, team, typed, shown, replaced=replaced)
-    config = config_text.build_for_draft(draft, request.POST)
+    config = None if start.is_new else config_text.build_for_draft(draft, request.POST)
     if config is not None and config.changes is not None:
         draft = build(user, team, {**typed, **config.changes}, shown, replaced=replaced)
+    form_drafts.save(draft, request.POST, start.value)
     is_search = request.POST.get("q", "") != request.POST.get("q_shown", "")
     if is_partial(request) or is_search:
         _forget_missing(draft)
-        return _show(request, draft, config=config)
+        return _show(request, draft, config=config, start=start)
     if config is not None and config.is_refused:
-        return _show(request, draft, config=config)
+        return _show(request, draft, config=config, start=start)
     if request.POST.get("view") == "yaml":
-        return _show(request, draft, config=config, shown_as="yaml")
-    if request.POST.get("go") == "submit":
+        return _show(request, draft, config=config, start=start, shown_as="yaml")
+    if request.POST.get("go") == "keep":
+        return _keep(request, draft, config, start)
+    # What was only just filled in is shown before it is sent.
+    if request.POST.get("go") == "submit" and not start.is_new:
         return _submit(request, draft)
-    return _show(request, draft, config=config)
+    return _show(request, draft, config=config, start=start)
 
 
 def _answer_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
@@ -128,6 +147,7 @@ def _answer_yaml(request: HttpRequest, user: User, team: Team) -> HttpResponse:
     if not form.is_valid():
         draft.form.errors.clear()
         return _show(request, draft, shown_as="yaml", yaml_form=form)
+    form_drafts.save(draft, request.POST, request.POST.get(start_from.FILLED, ""))
     is_yaml = is_partial(request) or request.POST.get("view") == "yaml"
     return _show(request, draft, shown_as="yaml" if is_yaml else "form")
 
@@ -144,8 +164,24 @@ def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
         )
     if change is None:
         return _show(request, draft)
+    form_drafts.mark_sent(draft, request.POST)
     messages.success(request, "Request sent. Waiting for an approver.")
     return redirect("change", change_id=change.pk)
+
+
+def _keep(
+    request: HttpRequest, draft: Draft, config: ConfigText | None, start: StartPoint
+) -> HttpResponse:
+    """Save the settings of the form as a preset, and show the form as it was."""
+    keep_form = KeepPresetForm(request.POST)
+    settings = start_from.settings_of(draft.data, draft.suggestions)
+    kept = keep_form.save(user=draft.user, team=draft.team, settings=settings)
+    draft.form.errors.clear()
+    if kept is None:
+        return _show(request, draft, config=config, start=start, keep_form=keep_form)
+    owner = kept.team.slug if kept.team else "the platform"
+    messages.success(request, f"“{kept.name}” is saved as a preset of {owner}.")
+    return _show(request, draft, config=config, start=start)
 
 
 def _find_replaced(query: QueryDict, user: User, team: Team) -> ChangeRequest | None:
@@ -176,6 +212,8 @@ def _show(
     yaml_form: YamlForm | None = None,
     config: ConfigText | None = None,
     first: Prefill | None = None,
+    start: StartPoint | None = None,
+    keep_form: KeepPresetForm | None = None,
 ) -> HttpResponse:
     config = config or config_text.build_for_draft(draft, {})
     context = {
@@ -190,14 +228,51 @@ def _show(
         "config": config,
         "first": first,
         "replaced": draft.replaced,
+        **_describe_start(request, draft, start, first),
+        **_describe_drafts(request, draft, first),
+        "keep_form": keep_form or KeepPresetForm(),
+        "may_keep": not is_partial(request) and preset_services.may_manage(draft.user, draft.team),
+        "may_keep_for_all": preset_services.may_manage(draft.user, None),
     }
     status = draft.form.status if draft.form.errors else HTTPStatus.OK
+    if keep_form is not None:
+        status = HTTPStatus(keep_form.status)
     if config is not None and config.is_refused:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    if is_partial(request):
+    if is_partial(request) or first is not None:
         status = HTTPStatus.OK
     parts = {"side": "changes/_new_swap.html"}
     return respond(request, "changes/new.html", context, parts=parts, status=status)
+
+
+def _describe_start(
+    request: HttpRequest, draft: Draft, start: StartPoint | None, first: Prefill | None
+) -> dict[str, Any]:
+    """Describe the control "Start from". A fragment leaves its choices as they are."""
+    filled = first.start if first else request.POST.get(start_from.FILLED, "")
+    start = start or StartPoint(filled)
+    is_share_refused = bool(start.value and draft.form.errors.get("share"))
+    return {
+        "start": start,
+        # The page has the control only if there is something to start from.
+        "has_start": start_from.CHOSEN in request.POST,
+        # No radio button has it: without this field it would be exchanged for another when the form is sent.
+        "refused_share": draft.data.get("share", "") if is_share_refused else "",
+        "start_label": start_from.describe(start.value, draft.user, draft.team),
+        "start_groups": ()
+        if is_partial(request)
+        else start_from.list_groups(draft.user, draft.team),
+    }
+
+
+def _describe_drafts(request: HttpRequest, draft: Draft, first: Prefill | None) -> dict[str, Any]:
+    """Describe the draft that the form is saved as, and those that may be continued when it opens."""
+    if first is None:
+        return {"draft_key": request.POST.get(form_drafts.KEY, "")}
+    if first.draft is not None:
+        return {"draft_key": first.draft.key, "continued": first.draft}
+    offered = form_drafts.list_drafts(draft.user, draft.team)
+    return {"draft_key": form_drafts.make_key(), "drafts": offered}
 
 
 def _describe_fields(draft: Draft) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from deployments.approvals.api.serializers import StopReasonSerializer
 from deployments.changes.api.drafts import draft_of, respond_created
+from deployments.changes.api.presets import read_draft
 from deployments.changes.api.serializers import (
     ChangeSerializer,
     DraftSerializer,
@@ -34,7 +35,7 @@ from portal.api.actions import action
 from portal.api.base_serializer import Serializer, choice_of
 from portal.api.idempotency import IdempotentMixin
 from portal.api.pagination import CursorPage
-from portal.api.requests import actor_of, read_body, read_query
+from portal.api.requests import actor_of, read_query
 from portal.api.responses import PROBLEM, REFUSALS
 
 
@@ -72,7 +73,7 @@ class DeploymentsView(IdempotentMixin, GenericAPIView[Any]):
         description="Request a new deployment. The response is the change request to be approved.",
     )
     def post(self, request: Request) -> Response:
-        body = read_body(NewDeploymentSerializer, request)
+        body = read_draft(NewDeploymentSerializer, request)
         actor = actor_of(request)
         change = requests.request_deploy(actor=actor, draft=draft_of(body), comment=body["comment"])
         return respond_created(actor, change)
@@ -87,7 +88,7 @@ class PreflightView(APIView):
         description="Every check with its fix, the cost and the manifests. Nothing is written.",
     )
     def post(self, request: Request) -> Response:
-        draft = draft_of(read_body(DraftSerializer, request))
+        draft = draft_of(read_draft(DraftSerializer, request))
         checked = preflight.check(actor=actor_of(request), draft=draft)
         return Response(PreflightSerializer(checked).data)
 

@@ -97,6 +97,12 @@ def list_with_traffic(actor: Actor, *, team_slug: str) -> list[Deployment]:
     )
 
 
+def list_newest_names(actor: Actor, *, team_slug: str, count: int) -> list[str]:
+    """List the names of the team's newest live deployments, by name."""
+    rows = _visible_to(actor).filter(team__slug=team_slug, is_retired=False)
+    return sorted(rows.order_by("-pk").values_list("name", flat=True)[:count])
+
+
 def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
     """Return the live deployment of that name, else the one retired last. Raises NotFound."""
     named = _visible_to(actor).filter(team__slug=team_slug, name=name)

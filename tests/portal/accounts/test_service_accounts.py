@@ -36,6 +36,7 @@ PEOPLE_ONLY = [
     Action.DECIDE_FLEET_ACTION,
     Action.MANAGE_ENVIRONMENTS,
     Action.SILENCE_ALERTS,
+    Action.MANAGE_PRESETS,
     Action.VIEW_AUDIT,
     Action.MANAGE_TEAM,
     Action.MANAGE_PLATFORM,

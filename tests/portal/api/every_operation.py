@@ -252,6 +252,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "put teams/{slug}/load-tests": {"cluster": ""},
     "put teams/{slug}/rollout-limit": {"percent": 25},
     "post deployments/{deployment_id}/rollout-figures": {"steps": STEPS},
+    "post deployment-presets": {"name": "House", "settings": {"memory": "9Gi"}},
+    "post teams/{slug}/deployment-presets": {"name": "Big", "settings": {"memory": "9Gi"}},
     "post teams/{slug}/rollout-templates": {"name": "careful", "steps": STEPS},
     "post rollouts/{rollout_id}/promote": {"evidence_hash": "0" * 64},
     "post rollouts/{rollout_id}/promote-fully": {"evidence_hash": "0" * 64},

@@ -17,7 +17,7 @@ from deployments.batch.services import uploads
 from deployments.callers.services import keys, token_issuers
 from deployments.callers.services.keys import KeyDraft
 from deployments.callers.services.token_issuers import IssuerDraft
-from deployments.changes.services import requests
+from deployments.changes.services import presets, requests
 from deployments.imports.services import imports
 from deployments.imports.services.imports import ImportDraft
 from deployments.models import (
@@ -94,6 +94,9 @@ def fill(world: World) -> FullWorld:
     )
     template = templates.save(
         actor=world.member, team=world.team, name="default", steps=STEPS, plan={}
+    )
+    preset = presets.save(
+        actor=world.lead, team=world.team, name="Big", settings={"memory": "12Gi"}
     )
     step = {"deployment": deployment.name}
     # KServe's router of a pipeline needs it.
@@ -230,6 +233,7 @@ def fill(world: World) -> FullWorld:
         "change_id": change.pk,
         "rollout_id": Rollout.objects.get().pk,
         "template_id": template.pk,
+        "preset_id": preset.pk,
         "rule_id": rule.pk,
         "review_id": review.pk,
         "token_id": token.row.pk,

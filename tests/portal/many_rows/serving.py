@@ -13,6 +13,7 @@ from deployments.models import (
     Deployment,
     DeploymentEvent,
     DeploymentHealth,
+    DeploymentPreset,
     HealthRecord,
     KeysAtGateway,
     KeyTokens,
@@ -161,6 +162,8 @@ def _others(full: FullWorld, scale: float) -> None:
     own = full.world.team.pk
     template = RolloutTemplate.objects.get(pk=full.names["template_id"])
     copies(template, 60 * scale, name=lambda n: f"template-{n}")
+    preset = DeploymentPreset.objects.get(pk=full.names["preset_id"])
+    copies(preset, 60 * scale, name=lambda n: f"preset-{n}")
     pipeline = Pipeline.objects.get(pk=full.names["pipeline_id"])
     copies(
         pipeline,

@@ -102,6 +102,7 @@ _NOT_ASKED: Final = """
     POST admin/provisioning/<int:token_id>/revoke
     POST admin/signing/roots/<int:root_id>/remove
     POST admin/signing/signers/<int:signer_id>/remove
+    POST admin/teams/<slug:slug>/deployment-presets/<int:preset_id>/remove
     POST admin/teams/<slug:slug>/load-tests
     POST admin/teams/<slug:slug>/rollout-limit
     POST admin/teams/<slug:slug>/rollout-templates/<int:template_id>/remove
@@ -132,6 +133,7 @@ _NOT_ASKED: Final = """
     POST <slug:team>/deployments/<slug:name>/stop
     POST <slug:team>/deployments/<slug:name>/targets
     POST <slug:team>/deployments/<slug:name>/try
+    POST <slug:team>/deployments/drafts/<str:key>/delete
     POST <slug:team>/deployments/new
     POST fleet/clusters/<int:cluster_id>/node-classes/new
     POST fleet/clusters/<int:cluster_id>/node-classes/of/<str:name>
@@ -170,11 +172,13 @@ _NOT_ASKED: Final = """
     POST <team:team>/dismissed
     POST <team:team>/dismissed/restore
     delete clusters/{cluster_id}
+    delete deployment-presets/{preset_id}
     delete deployments/{deployment_id}/targets/{metric}
     delete golden-requests/{golden_id}
     delete me/tokens/{token_id}
     delete models/{team}/{name}/aliases/{alias}
     delete teams/{slug}/delegations/{delegation_id}
+    delete teams/{slug}/deployment-presets/{preset_id}
     delete teams/{slug}/rollout-templates/{template_id}
     delete teams/{slug}/service-accounts/{account}
     delete token-issuers/{token_issuer_id}
@@ -209,6 +213,7 @@ _NOT_ASKED: Final = """
     post clusters/{cluster_id}/office-hours/{kind}/{pool}
     post clusters/{cluster_id}/office-hours/{kind}/{pool}/end
     post clusters/{cluster_id}/test
+    post deployment-presets
     post deployments
     post deployments/preflight
     post deployments/{deployment_id}/callers/{key_id}/limit
@@ -249,6 +254,7 @@ _NOT_ASKED: Final = """
     post rollouts/{rollout_id}/unpause
     post sizing
     post teams
+    post teams/{slug}/deployment-presets
     post teams/{slug}/rollout-templates
     post versions/preview
     post versions/{version_id}/abandon

@@ -18,6 +18,7 @@ from slipway_client.types import (
     DeploymentStats,
     Log,
     Preflight,
+    Preset,
     Promotion,
     Revision,
 )
@@ -49,10 +50,17 @@ class Deployments:
         )
 
     def check(
-        self, *, version: int, cluster: int, name: str, spec: Mapping[str, Any], environment: str
+        self,
+        *,
+        version: int,
+        cluster: int,
+        name: str,
+        spec: Mapping[str, Any],
+        environment: str,
+        preset: int | None = None,
     ) -> Preflight:
         """Return the checks and the cost of a deployment, without requesting it."""
-        body = _draft(version, cluster, name, spec, environment)
+        body = _draft(version, cluster, name, spec, environment, preset)
         return decode(Preflight, self._connection.post("deployments/preflight", body))
 
     def request(
@@ -63,11 +71,19 @@ class Deployments:
         name: str,
         spec: Mapping[str, Any],
         environment: str = "production",
+        preset: int | None = None,
         comment: str = "",
     ) -> Change:
-        """Request a new deployment; the change request is then to be approved."""
-        body = {**_draft(version, cluster, name, spec, environment), "comment": comment}
+        """Request a new deployment; the change request is then to be approved. What the spec leaves out has the
+        values of the preset.
+        """
+        body = {**_draft(version, cluster, name, spec, environment, preset), "comment": comment}
         return decode(Change, self._connection.post("deployments", body))
+
+    def presets(self, team: str) -> Sequence[Preset]:
+        """Return the presets that a deployment of the team may start from: the platform's, then the team's."""
+        rows = self._connection.get(f"teams/{team}/deployment-presets")
+        return tuple(decode(Preset, row) for row in rows)
 
     def check_change(self, deployment: int, kind: str, **settings: Any) -> ChangePreflight:
         path = f"deployments/{deployment}/changes/preflight"
@@ -169,7 +185,12 @@ def _has_settled(deployment: Deployment) -> bool:
 
 
 def _draft(
-    version: int, cluster: int, name: str, spec: Mapping[str, Any], environment: str
+    version: int,
+    cluster: int,
+    name: str,
+    spec: Mapping[str, Any],
+    environment: str,
+    preset: int | None,
 ) -> dict[str, Any]:
     if "/" in name:
         raise InvalidInput(
@@ -181,4 +202,5 @@ def _draft(
         "name": name,
         "environment": environment,
         "spec": dict(spec),
+        **({} if preset is None else {"preset_id": preset}),
     }

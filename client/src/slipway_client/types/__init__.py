@@ -486,6 +486,22 @@ class ChangePreflight(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preset(Answer):
+    """Settings by name that a new deployment may start from."""
+
+    id: int
+    team: str | None = None
+    """None if every team may start from it."""
+    name: str
+    settings: Mapping[str, Any]
+    saved_by: str
+    saved_at: datetime
+
+    def __str__(self) -> str:
+        return f"{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionEvidence(Answer):
     """The evidence of one revision with exactly this version in the environment before."""
 

@@ -48,6 +48,8 @@ OF_THE_FLEET: Final = (
 BY_ADMINS: Final = (
     *rows_of(ADMINS, 200, "patch teams/{slug}"),
     *rows_of(ADMINS, 200, "post prices", stranger=403),
+    # This one is a team's.
+    *rows_of(ADMINS, 404, "delete deployment-presets/{preset_id}", stranger=403),
     *rows_of(ADMINS, 409, "post versions/{version_id}/release"),
     *rows_of(
         ADMINS,
@@ -78,6 +80,7 @@ BY_ADMINS: Final = (
         201,
         "post approval-rules",
         "post clusters",
+        "post deployment-presets",
         "post signing-rules",
         "post teams",
         "post token-issuers",

@@ -165,7 +165,9 @@ BY_LEADS: Final = (
         201,
         "post deployments/{deployment_id}/callers",
         "post deployments/{deployment_id}/callers/{key_id}/rotate",
+        "post teams/{slug}/deployment-presets",
     ),
+    *rows_of(LEADS, 204, "delete teams/{slug}/deployment-presets/{preset_id}"),
     *rows_of(
         LEADS,
         200,

@@ -13,6 +13,7 @@ from tests.portal.permissions.pages.requests import (
     LOAD_TESTS,
     MODEL,
     PIPELINE,
+    PRESETS,
     TARGET,
     TEMPLATES,
     VERSION,
@@ -53,6 +54,7 @@ TEAM_PAGES: Final = tuple(
         f"{VERSION}/config.pbtxt",
         BATCH,
         PIPELINE,
+        PRESETS,
         TEMPLATES,
         LOAD_TESTS,
     )
@@ -83,6 +85,12 @@ DEPLOYMENTS: Final = (
     Row("POST advice/<int:item_id>/dismiss", MEMBERS, ok=302, body=WHY),
     Row("POST advice/<int:item_id>/reopen", MEMBERS, ok=409),
     Row("GET <slug:team>/deployments/new", MEMBERS),
+    Row(
+        "POST <slug:team>/deployments/drafts/<str:key>/delete",
+        MEMBERS,
+        ok=302,
+        named={"key": "gone"},
+    ),
     Row("POST <slug:team>/deployments/new", MEMBERS, ok=422, body={"go": "submit"}),
     Row("GET <slug:team>/batch/new", MEMBERS),
     Row("POST <slug:team>/batch/new", MEMBERS, ok=422, body={"name": "x"}),
