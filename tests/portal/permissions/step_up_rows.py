@@ -167,6 +167,8 @@ _NOT_ASKED: Final = """
     POST <slug:team>/pipelines/<slug:name>/try
     POST <slug:team>/pipelines/new
     POST <slug:team>/register
+    POST admin/dismissed
+    POST admin/dismissed/restore
     POST <team:team>/dismissed
     POST <team:team>/dismissed/restore
     delete clusters/{cluster_id}
