@@ -42,6 +42,7 @@ _MAKES_DECIDERS_OR_CREDENTIALS: Final = """
     POST admin/teams/<str:slug>/service-accounts/<str:account>/rotate
     POST admin/token-issuers
     POST <slug:team>/deployments/<slug:name>/callers
+    POST <slug:team>/deployments/<slug:name>/try/key
     delete approval-rules/{rule_id}
     delete signing-rules/{signing_rule_id}
     delete teams/{slug}/members/{username}
