@@ -108,6 +108,7 @@ _deployments: list[URLPattern] = [
     path(f"{_ONE}/timeline", deployment_tabs.timeline, name="timeline"),
     path(f"{_ONE}/logs", deployment_tabs.logs, name="logs"),
     path(f"{_ONE}/try", try_it.try_it, name="try-it"),
+    path(f"{_ONE}/try/key", try_it.create_key, name="try-it-key"),
     path(f"{_ONE}/quality", health.health, name="health"),
     path(f"{_ONE}/targets", targets.targets, name="targets"),
     path(f"{_ONE}/callers", callers.callers, name="callers"),

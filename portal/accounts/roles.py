@@ -21,6 +21,12 @@ def led_teams(user: User) -> QuerySet[Team]:
     return Team.objects.filter(memberships__user=user, memberships__role=Role.LEAD)
 
 
+def list_leads(team: Team) -> list[str]:
+    """List the names of the team's leads who can sign in, sorted."""
+    rows = User.objects.filter(memberships__team=team, memberships__role=Role.LEAD, is_active=True)
+    return sorted(user.display_name for user in rows)
+
+
 def list_held_roles(user: User) -> HeldRoles:
     """Return the roles that the user holds, which every page reads."""
     memberships = Membership.objects.filter(user=user).order_by("pk")

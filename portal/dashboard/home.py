@@ -24,12 +24,22 @@ from portal.core import clock
 from portal.core.cache import recent
 from portal.dashboard import first_day, home_changes, home_needs, home_tiles, platform
 from portal.dashboard.first_day import TeamProgress
+from portal.dashboard.home_needs import Need
 from portal.dashboard.home_tiles import SpendTile
 from portal.ui import htmx, teams
 from portal.ui.access import people_only
 from portal.ui.htmx import SHARED_SECONDS, respond, respond_with_part, target_of
 
 _DEPLOYMENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _OfPlatform:
+    """The part of the platform's page that is the same for all its admins. Each of them dismisses of `failing`."""
+
+    tiles: SafeString
+    failing: tuple[Need, ...]
+    details: SafeString
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +67,29 @@ def home(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _platform_home(request: HttpRequest, user: User) -> HttpResponse:
-    """Show the platform. Polls of all admins share it, but for what each of them decides."""
+    """Show the platform. Polls of all admins share it, but for what each of them decides and dismisses."""
+    now = clock.now()
 
-    def make() -> SafeString:
-        context = platform.build_context(user, teams.visible(request), clock.now())
-        return render_to_string("dashboard/_platform_shared.html", context)
+    def make() -> _OfPlatform:
+        context = platform.build_context(user, teams.visible(request), now)
+        tiles = render_to_string("dashboard/_platform_tiles.html", context)
+        details = render_to_string("dashboard/_platform_details.html", context)
+        return _OfPlatform(tiles, tuple(context["failing"]), details)
 
+    form = (*_OfPlatform.__slots__, *Need.__slots__)
     is_poll = target_of(request) == "platform"
-    shared = recent(("platform",), make, seconds=SHARED_SECONDS) if is_poll else make()
-    context = {"decisions": home_needs.list_decisions(user), "shared": shared}
+    shared = recent(("platform", form), make, seconds=SHARED_SECONDS) if is_poll else make()
+    dismissed = preferences.list_dismissed(user)
+    decisions, failing = home_needs.list_decisions(user), shared.failing
+    hidden = [need for need in (*decisions, *failing) if need.is_dismissed(dismissed, now)]
+    context = {
+        "decisions": [need for need in decisions if need not in hidden],
+        "failing": [need for need in failing if need not in hidden],
+        "hidden": hidden,
+        "of_platform": shared,
+        "dismiss_url": reverse("platform-dismiss"),
+        "restore_url": reverse("platform-restore"),
+    }
     parts = {"platform": "dashboard/_platform.html"}
     return respond(request, "dashboard/platform.html", context, parts=parts)
 
@@ -94,8 +118,7 @@ def team_home(request: HttpRequest, user: User, team: str) -> HttpResponse:
 def dismiss(request: HttpRequest, user: User, team: str) -> HttpResponse:
     """Hide an item of the person's home page until its facts change, or the checklist for good."""
     shown = teams.get_visible(request, team)
-    key, facts = request.POST.get("key", ""), request.POST.get("facts", "")
-    preferences.dismiss_item(actor=user, key=key, facts=facts)
+    _dismiss(request, user)
     return htmx.redirect(request, reverse("team-home", args=(shown.slug,)))
 
 
@@ -106,6 +129,29 @@ def restore(request: HttpRequest, user: User, team: str) -> HttpResponse:
     shown = teams.get_visible(request, team)
     preferences.restore_items(actor=user, keys=request.POST.getlist("key"))
     return htmx.redirect(request, reverse("team-home", args=(shown.slug,)))
+
+
+@require_POST
+@people_only
+def dismiss_on_platform(request: HttpRequest, user: User) -> HttpResponse:
+    """Hide an item of a platform admin's home page until its facts change."""
+    policy.require_platform_admin(user)
+    _dismiss(request, user)
+    return htmx.redirect(request, reverse("home"))
+
+
+@require_POST
+@people_only
+def restore_on_platform(request: HttpRequest, user: User) -> HttpResponse:
+    """Show the dismissed items that the form names again."""
+    policy.require_platform_admin(user)
+    preferences.restore_items(actor=user, keys=request.POST.getlist("key"))
+    return htmx.redirect(request, reverse("home"))
+
+
+def _dismiss(request: HttpRequest, user: User) -> None:
+    key, facts = request.POST.get("key", ""), request.POST.get("facts", "")
+    preferences.dismiss_item(actor=user, key=key, facts=facts)
 
 
 def _context_of(
@@ -120,6 +166,8 @@ def _context_of(
         "person": user.display_name,
         "needs": [need for need in needs if need not in hidden],
         "hidden": hidden,
+        "dismiss_url": reverse("home-dismiss", args=(team.slug,)),
+        "restore_url": reverse("home-restore", args=(team.slug,)),
         "first_day_key": first_day.key_of(team),
         "steps": first_day.list_steps(user, team, of_team.progress, now) if has_first_day else [],
         "of_team": of_team,

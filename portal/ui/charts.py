@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from portal.core.definitions import time_slots
 from portal.core.definitions.figures import (
+    format_exact_money,
     format_figure,
     format_milliseconds,
     format_money,
@@ -30,9 +31,23 @@ _GAP_COLOUR: Final = "var(--gap)"
 IDLE = "idle"
 # Lines with at most this many points also show dots.
 _FEW_POINTS = 6
+# Of an exact value: more are noise of the arithmetic.
+_EXACT_DIGITS: Final = 10
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST_STEP: Final = timedelta(minutes=1)
+
+
+class Figure(str):
+    """A value as people write it. `exact` is the value without rounding, empty where nothing was rounded."""
+
+    __slots__ = ("exact",)
+    exact: str
+
+    def __new__(cls, text: str, exact: str = "") -> Figure:
+        figure = super().__new__(cls, text)
+        figure.exact = "" if _without_zeros(exact) == _without_zeros(text) else exact
+        return figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +236,22 @@ def _write(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     if unit == "$":
-        return format_money(Decimal(str(value)))
+        amount = Decimal(str(value))
+        return Figure(format_money(amount), format_exact_money(amount))
     if unit == "ms":
-        return format_milliseconds(value)
+        return Figure(format_milliseconds(value), f"{format_figure(value, _EXACT_DIGITS)} ms")
     if unit == "%":
-        return format_percent(value / 100)
-    return format_figure(value, 4)
+        return Figure(format_percent(value / 100), f"{format_figure(value, _EXACT_DIGITS)}%")
+    return Figure(format_figure(value, 4), format_figure(value, _EXACT_DIGITS))
+
+
+def _without_zeros(text: str) -> str:
+    """Return the text with numbers such as 2.50 as 2.5, so that only what was rounded differs."""
+    number, space, unit = text.partition(" ")
+    sign = "%" if number.endswith("%") else ""
+    digits = number.removesuffix("%")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return f"{digits}{sign}{space}{unit}"
 
 
 def _marks_on_slots(marks: Sequence[Mark], window: TimeWindow | None) -> list[Mark]:
@@ -430,7 +455,8 @@ def _tabulate(
         place = bisect_right(starts, at) - 1
         is_in_gap = place >= 0 and at < gaps[place].end
         row = by_time.setdefault(starts[place] if is_in_gap else at, {})
-        row[series] = ", ".join(filter(None, (row.get(series), text)))
+        before = row.get(series)
+        row[series] = f"{before}, {text}" if before and text else before or text
     ends = {gap.start: gap.end for gap in gaps}
     step = _step_of(sorted(by_time)) if window is None else window.step
     intervals = [(at, ends.get(at, at + step)) for at in sorted(by_time)]

@@ -1,5 +1,5 @@
 /* A crosshair over all charts of a page: each shows the same instant. The values are the cells of the chart's table,
-   as people write them; here a line is drawn and the cells are copied. On a focused chart Left and Right go from row
+   as people write them, with the exact ones in their titles; here a line is drawn and the cells are copied. On a focused chart Left and Right go from row
    to row, Page Up and Page Down from change to change. */
 (() => {
   "use strict";
@@ -24,6 +24,7 @@
         isGap: "gap" in row.dataset,
         change: row.dataset.change ?? "",
         cells: [...row.cells].map((cell) => cell.textContent),
+        exact: [...row.cells].map((cell) => cell.title),
       }));
       tables.set(figure, { rows, step: Math.min(...rows.map((row) => row.end - row.start)) });
     }
@@ -82,13 +83,16 @@
 
   const describe = (figure, row) => {
     const names = [...figure.querySelectorAll("th")].slice(1).map((title) => title.textContent);
-    const values = names.map((name, index) => `${name} ${row.cells[index + 1]}`);
+    const values = names.map((name, index) => `${name} ${row.exact[index + 1] || row.cells[index + 1]}`);
     return [`${row.cells[0]} UTC`, ...values.filter((value) => !value.endsWith(" —"))].join(", ");
   };
   const showIn = (figure) => {
     const row = instant === undefined ? undefined : rowAt(figure, instant);
     drawLine(figure, row && placeOf(viewOf(figure), instant));
-    figure.querySelectorAll("[data-value]").forEach((value, index) => { value.textContent = row ? row.cells[index + 1] : ""; });
+    figure.querySelectorAll("[data-value]").forEach((value, index) => {
+      value.textContent = row ? row.cells[index + 1] : "";
+      value.title = row?.exact[index + 1] ?? "";
+    });
     figure.querySelector("[data-instant]").textContent = row ? [`${row.cells[0]} UTC`, row.change].filter(Boolean).join(" · ") : "";
     const plot = plotOf(figure);
     const { rows } = tableOf(figure);

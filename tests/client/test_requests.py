@@ -91,6 +91,33 @@ def test_each_kind_of_refusal_has_a_class_of_its_own(world: World, client_of: Cl
         client_of(world.lead).changes.approve(change)
 
 
+def test_a_rejected_request_is_resubmitted_with_what_differs(
+    world: World, client_of: ClientOf
+) -> None:
+    client = client_of(world.member)
+    first = client.deployments.request(
+        version=world.version1.pk,
+        cluster=world.cluster_id,
+        name="street",
+        spec={**SPEC, "memory": "9Gi"},
+        environment="staging",
+        comment="for the yard",
+    )
+    client_of(world.lead).changes.reject(first.id, comment="less memory is enough")
+
+    again = client.deployments.resubmit(client.changes.get(first.id), spec={"memory": "8Gi"})
+
+    assert (again.deployment, again.environment, again.comment) == (
+        "street",
+        "staging",
+        "for the yard",
+    )
+    assert again.revision is not None
+    assert again.revision.spec["memory"] == "8Gi"
+    assert again.revision.spec["network"] == first.raw["revision"]["spec"]["network"]
+    assert ChangeRequest.objects.get(pk=again.id).replaces_id == first.id
+
+
 @pytest.mark.parametrize(
     "failure",
     [

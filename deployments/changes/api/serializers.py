@@ -38,6 +38,12 @@ class DraftSerializer(Serializer):
         "and spec may be {}",
     )
     spec = ServingSpecSerializer()
+    replaces_id = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        help_text="edit and resubmit: the ID of your own request of a deployment that waits, was rejected or "
+        "expired. This one takes its place and may have its name; a request that waits is withdrawn.",
+    )
 
 
 class NewDeploymentSerializer(DraftSerializer):
@@ -118,6 +124,10 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
     team = serializers.CharField(source="team.slug")
     deployment = serializers.CharField(source="deployment.name")
     deployment_id = serializers.IntegerField(read_only=True)
+    cluster_id = serializers.IntegerField(source="deployment.cluster_id")
+    replaces_id = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="ID of the request that this one replaces"
+    )
     requester = serializers.CharField(source="requester.username")
     revision = RevisionSerializer(allow_null=True)
     steps = RolloutStepSerializer(many=True)
@@ -173,10 +183,12 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeRequest]):
             "team",
             "deployment",
             "deployment_id",
+            "cluster_id",
             "environment",
             "access",
             "opens_address",
             "requester",
+            "replaces_id",
             "comment",
             "revision",
             "steps",

@@ -16,6 +16,7 @@ from deployments.changes.services.transitions import PENDING_REASONS
 from deployments.models import ChangeRequest, Deployment, ModelVersion
 from deployments.preflight.domain.checks import DeployDraft
 from deployments.preflight.services import preflight, refusals
+from deployments.preflight.services.preflight import RevisionPreflight
 from deployments.registry.selectors import versions
 from deployments.spec.domain import kubernetes_names
 from deployments.states import ChangeKind, ChangeState, DeploymentState
@@ -24,6 +25,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
 from portal.core import clock
+from portal.core.errors import Invalid
 
 Given = ParamSpec("Given")
 
@@ -36,12 +38,10 @@ def request_deploy(
 
     With `replaces_id` it takes the place of that request of the actor's, which is withdrawn if it still waits.
     """
-    replaced = None
-    if replaces_id is not None:
-        replaced = resubmissions.get_replaceable(actor=actor, change_id=replaces_id)
-        draft = replace(draft, replaced_deployment_id=replaced.deployment_id)
     version = versions.get_version(actor=actor, version_id=draft.version_id)
     policy.require(actor, Action.REQUEST_CHANGE, version)
+    replaced = _find_replaced(actor, version, replaces_id)
+    draft = _free_name(draft, replaced)
     with rejections.as_invalid():
         kubernetes_names.require_legal(draft.name, namespace=version.model.team.slug)
     cluster = clusters.get_cluster(draft.cluster_id)
@@ -60,6 +60,38 @@ def request_deploy(
             resubmissions.withdraw_replaced(actor=actor, change=replaced)
         deployment = _make_deployment(actor, draft, version)
         return change_submit.submit(actor, deployment, requested)
+
+
+def check_deploy(
+    *, actor: User, draft: DeployDraft, replaces_id: int | None = None
+) -> RevisionPreflight:
+    """Run the checks of `request_deploy` without a request."""
+    version = versions.get_version(actor=actor, version_id=draft.version_id)
+    policy.require(actor, Action.REQUEST_CHANGE, version)
+    replaced = _find_replaced(actor, version, replaces_id)
+    return preflight.check(actor=actor, draft=_free_name(draft, replaced))
+
+
+def _find_replaced(
+    actor: User, version: ModelVersion, replaces_id: int | None
+) -> ChangeRequest | None:
+    """Return the request in whose place another one is sent. Raises Invalid for one of another team."""
+    if replaces_id is None:
+        return None
+    replaced = resubmissions.get_replaceable(actor=actor, change_id=replaces_id)
+    if replaced.team_id != version.model.team_id:
+        raise Invalid(
+            f"The {replaced} is of {replaced.team}. Choose a version of that team.",
+            fields={"version_id": "of another team than the replaced request"},
+        )
+    return replaced
+
+
+def _free_name(draft: DeployDraft, replaced: ChangeRequest | None) -> DeployDraft:
+    """Return the draft to which the name of the replaced request is free."""
+    if replaced is None:
+        return draft
+    return replace(draft, replaced_deployment_id=replaced.deployment_id)
 
 
 def submit(*, actor: User, draft: ChangeDraft) -> ChangeRequest:

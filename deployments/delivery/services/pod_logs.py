@@ -13,13 +13,14 @@ from deployments.delivery.services import live_objects
 from deployments.serving.selectors import deployments
 from fleet.kube.domain.errors import ClusterError, ObjectInvalid, ObjectNotFound
 from fleet.kube.services import objects
+from fleet.kube.services.objects import PodLogTail
 from fleet.observation.selectors.pods import PodInfo
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
 
 # Logs of so many pods are read for one page, of the newest revisions first.
 MOST_PODS: Final = 8
-# A page shows some thousand lines; a line may be of any length.
+# For each pod. A page shows some thousand lines; a line may be of any length.
 _MOST_BYTES: Final = 1024**2
 
 
@@ -68,8 +69,8 @@ def read_logs(
         if names
         else {}
     )
-    read = {name: text for name, text in texts.items() if isinstance(text, str)}
-    merged = log_lines.merge_logs(log_lines.parse_log(name, text) for name, text in read.items())
+    read = {name: log for name, log in texts.items() if isinstance(log, PodLogTail)}
+    merged = log_lines.merge_logs(log_lines.parse_log(name, log.text) for name, log in read.items())
     problems = [*_describe_errors(texts, is_previous=is_previous), *_describe_cuts(read)]
     if not pod and len(readable) > MOST_PODS:
         problems.append(
@@ -93,7 +94,9 @@ def list_events(*, actor: Actor, deployment_id: int, pods: Iterable[PodInfo]) ->
     return PodEvents(pod_events.list_events(items, names))
 
 
-def _describe_errors(texts: Mapping[str, str | ClusterError], *, is_previous: bool) -> list[str]:
+def _describe_errors(
+    texts: Mapping[str, PodLogTail | ClusterError], *, is_previous: bool
+) -> list[str]:
     """Describe each reason once, with its pods."""
     by_reason: dict[str, list[str]] = {}
     for name, error in texts.items():
@@ -111,7 +114,6 @@ def _describe_error(error: ClusterError, *, is_previous: bool) -> str:
     return f"The cluster did not return the log: {error.message}"
 
 
-def _describe_cuts(texts: Mapping[str, str]) -> list[str]:
-    cut = [name for name, text in texts.items() if len(text.encode()) >= _MOST_BYTES]
-    names = ", ".join(cut)
-    return [f"{names}: cut at 1 MiB. Choose fewer lines to see the last ones."] if cut else []
+def _describe_cuts(logs: Mapping[str, PodLogTail]) -> list[str]:
+    names = ", ".join(name for name, log in logs.items() if log.is_short)
+    return [f"{names}: only the newest lines, 1 MiB of them, are shown."] if names else []

@@ -22,7 +22,6 @@ from deployments.changes.api.serializers import (
 from deployments.changes.services import requests
 from deployments.lifecycle.services import stop
 from deployments.preflight.api.serializers import PreflightSerializer
-from deployments.preflight.services import preflight
 from deployments.serving.api.serializers import (
     TAGS,
     DeploymentEventSerializer,
@@ -70,12 +69,18 @@ class DeploymentsView(IdempotentMixin, GenericAPIView[Any]):
         tags=TAGS,
         request=NewDeploymentSerializer,
         responses={201: ChangeSerializer, **REFUSALS},
-        description="Request a new deployment. The response is the change request to be approved.",
+        description="Request a new deployment. The response is the change request to be approved. With "
+        "`replaces_id` it is sent in the place of an earlier request of yours.",
     )
     def post(self, request: Request) -> Response:
         body = read_draft(NewDeploymentSerializer, request)
         actor = actor_of(request)
-        change = requests.request_deploy(actor=actor, draft=draft_of(body), comment=body["comment"])
+        change = requests.request_deploy(
+            actor=actor,
+            draft=draft_of(body),
+            comment=body["comment"],
+            replaces_id=body["replaces_id"],
+        )
         return respond_created(actor, change)
 
 
@@ -88,8 +93,10 @@ class PreflightView(APIView):
         description="Every check with its fix, the cost and the manifests. Nothing is written.",
     )
     def post(self, request: Request) -> Response:
-        draft = draft_of(read_draft(DraftSerializer, request))
-        checked = preflight.check(actor=actor_of(request), draft=draft)
+        body = read_draft(DraftSerializer, request)
+        checked = requests.check_deploy(
+            actor=actor_of(request), draft=draft_of(body), replaces_id=body["replaces_id"]
+        )
         return Response(PreflightSerializer(checked).data)
 
 

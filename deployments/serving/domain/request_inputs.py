@@ -16,6 +16,8 @@ from itertools import chain
 from typing import Any, Final
 
 from deployments.registry.domain.signatures import ANY, Signature
+from deployments.serving.domain import file_inputs
+from deployments.serving.domain.file_inputs import FileLayout
 from portal.core.definitions import Rejected
 
 # More fields than these would hide the button that sends them.
@@ -39,11 +41,6 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     **{f"UINT{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
 }
 _FLOATS: Final = frozenset({"FP16", "FP32", "FP64"})
-# A smaller side is no picture's.
-_LEAST_SIDE: Final = 8
-# Of a picture's value in a request: three decimals tell all 256 levels apart.
-_CHARACTERS: Final[Mapping[str, int]] = {"FP32": len("0.518, "), "UINT8": len("255, ")}
-_MAX_PICTURE_CHARACTERS: Final = 1_990_000
 _TENSOR_KEYS: Final = frozenset({"name", "datatype", "shape", "data"})
 
 
@@ -58,20 +55,34 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputText:
-    """The text that a person entered for an input. An empty `shape` follows from the number of values."""
+    """The text that a person entered for an input. An empty `shape` follows from the number of values. `content` is
+    the values that a file became (`file_inputs`), in place of the text.
+    """
 
     values: str
     shape: str = ""
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRequest:
+    """A request. `binary` has the values that its body only counts, by the protocol's binary data extension."""
+
+    body: dict[str, Any]
+    binary: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestInput:
-    """An input that has a field. `dims` are those of requests, with the batch dimension; -1 is dynamic."""
+    """An input that has a field. `dims` are those of requests, with the batch dimension; -1 is dynamic. `file` is how
+    a file becomes its values, None where none does.
+    """
 
     name: str
     datatype: str
     dims: tuple[int, ...]
     kind: InputKind
+    file: FileLayout | None = None
 
     @property
     def takes_shape(self) -> bool:
@@ -106,41 +117,11 @@ class RequestInput:
             return "One text per line."
         if self.kind != InputKind.NUMBERS:
             return ""
+        if self.default_count > MAX_VALUES:
+            return "Too large to be typed."
         if self.default_count > MAX_ZEROS_SHOWN:
             return f"Comma-separated. Leave empty to send {self.default_count:,} zeros."
         return "Comma-separated."
-
-
-@dataclass(frozen=True, slots=True)
-class PictureLayout:
-    """How a picture becomes the values of an input: its size, the place of the RGB channels, and the largest value."""
-
-    width: int
-    height: int
-    has_channels_first: bool
-    largest: int
-
-    @property
-    def description(self) -> str:
-        return f"Scaled to {self.width} {_TIMES} {self.height} in RGB, values 0 to {self.largest}."
-
-
-def describe_picture(item: RequestInput) -> PictureLayout | None:
-    """Describe how a picture becomes this input. None unless the shape leaves no doubt: a batch of one, three
-    channels first or last, and a fixed size that a request can carry.
-    """
-    if item.datatype not in _CHARACTERS:
-        return None
-    has_batch = len(item.dims) == 4 and item.dims[0] in {ANY, 1}
-    dims = item.dims[1:] if has_batch else item.dims
-    if len(dims) != 3 or 3 not in {dims[0], dims[2]}:
-        return None
-    is_first = dims[0] == 3
-    height, width = dims[1:] if is_first else dims[:2]
-    length = item.default_count * _CHARACTERS[item.datatype]
-    if min(height, width) < _LEAST_SIDE or length > _MAX_PICTURE_CHARACTERS:
-        return None
-    return PictureLayout(width, height, is_first, largest=255 if item.datatype == "UINT8" else 1)
 
 
 def format_shape(dims: Sequence[int]) -> str:
@@ -148,9 +129,11 @@ def format_shape(dims: Sequence[int]) -> str:
     return f" {_TIMES} ".join("any" if size == ANY else str(size) for size in dims)
 
 
-def describe_inputs(signature: Signature) -> tuple[RequestInput, ...]:
+def describe_inputs(
+    signature: Signature, sampling_rate: int | None = None
+) -> tuple[RequestInput, ...]:
     """Describe the fields of the inputs. Empty where only JSON can say them: without a known signature, with too
-    many inputs, or with a type that JSON does not carry.
+    many inputs, or with a type that JSON does not carry. `sampling_rate` is that of recordings, in hertz.
     """
     if len(signature.inputs) > MAX_INPUTS:
         return ()
@@ -161,8 +144,13 @@ def describe_inputs(signature: Signature) -> tuple[RequestInput, ...]:
         if not is_known or any(size == 0 or size < ANY for size in dims):
             return ()
         item = dims[1:] if signature.is_batched else dims
-        described.append(RequestInput(tensor.name, datatype, dims, _kind_of(datatype, item)))
-    is_small = sum(item.default_count for item in described) <= MAX_VALUES
+        kind = _kind_of(datatype, item)
+        file = None
+        if kind == InputKind.NUMBERS:
+            file = file_inputs.describe_file(datatype, dims, sampling_rate)
+        described.append(RequestInput(tensor.name, datatype, dims, kind, file))
+    # What a file becomes is not typed.
+    is_small = sum(item.default_count for item in described if item.file is None) <= MAX_VALUES
     return tuple(described) if is_small else ()
 
 
@@ -195,12 +183,33 @@ def shape_field(index: int) -> str:
     return f"shape-{index}"
 
 
+def content_field(index: int) -> str:
+    """Return the name of the field with the values that a file became."""
+    return f"content-{index}"
+
+
 def build_body(inputs: Sequence[RequestInput], texts: Sequence[InputText]) -> dict[str, Any]:
+    """Build the body of a request without files. Raises Rejected with what is wrong by the name of the field."""
+    return build_request(inputs, texts).body
+
+
+def build_request(inputs: Sequence[RequestInput], texts: Sequence[InputText]) -> BuiltRequest:
     """Build the request. Raises Rejected with what is wrong by the name of the field."""
-    tensors, problems, messages = [], {}, []
+    tensors: list[dict[str, Any]] = []
+    problems, messages, binary = {}, [], b""
     for index, (item, text) in enumerate(zip(inputs, texts, strict=True)):
+        head = {"name": item.name, "datatype": item.datatype}
         try:
-            shape, data = _read_tensor(item, text)
+            if text.content:
+                shape, count = _read_content(item, text.content)
+                if count > file_inputs.MAX_JSON_VALUES:
+                    size = {"binary_data_size": len(text.content)}
+                    tensors.append({**head, "shape": list(shape), "parameters": size})
+                    binary += text.content
+                    continue
+                data = file_inputs.read_values(item.datatype, text.content)
+            else:
+                shape, data = _read_tensor(item, text)
         except _WrongShape as problem:
             problems[shape_field(index)] = str(problem)
             messages.append(f"{item.name}: {problem}")
@@ -208,12 +217,10 @@ def build_body(inputs: Sequence[RequestInput], texts: Sequence[InputText]) -> di
             problems[values_field(index)] = str(problem)
             messages.append(f"{item.name}: {problem}")
         else:
-            tensors.append(
-                {"name": item.name, "datatype": item.datatype, "shape": list(shape), "data": data}
-            )
+            tensors.append({**head, "shape": list(shape), "data": data})
     if problems:
         raise Rejected(" ".join(messages), problems)
-    return {"inputs": tensors}
+    return BuiltRequest({"inputs": tensors}, binary)
 
 
 def read_texts(
@@ -245,11 +252,21 @@ class _WrongShape(Exception):
     """The shape of an input is wrong; the message says how to fix it."""
 
 
+def _read_content(item: RequestInput, content: bytes) -> tuple[tuple[int, ...], int]:
+    """Return the shape of the values that a file became, and their number."""
+    count = None if item.file is None else file_inputs.count_values(item.datatype, content)
+    if count is None:
+        raise _WrongValues("Choose the file again.")
+    return _infer_shape(item, count), count
+
+
 def _read_tensor(item: RequestInput, text: InputText) -> tuple[tuple[int, ...], list[Any]]:
     stated = _read_shape(item, text.shape) if item.takes_shape else None
     data = _read_values(item, text.values, stated)
     if data is None:
         shape = stated or item.default_shape
+        if math.prod(shape) > MAX_VALUES:
+            raise _WrongValues("Choose a file.")
         return shape, [_zero_of(item)] * math.prod(shape)
     if item.kind in {InputKind.NUMBER, InputKind.TEXT}:
         if len(data) != 1:

@@ -15,6 +15,7 @@ from deployments.serving.domain.request_inputs import flatten
 # A longer body is read from a file.
 MAX_INLINE_LENGTH: Final = 2_000
 FILE: Final = "request.json"
+BINARY_FILE: Final = "request.bin"
 _WIDTH: Final = 88
 
 
@@ -28,6 +29,20 @@ class RequestAddress:
     deployment: str
     key_header: str = ""
     curl_arguments: str = ""
+    key: str = ""
+
+    @property
+    def key_lines(self) -> str:
+        """The lines of a terminal that set the key. Empty if it is not known."""
+        return f"export KEY={shlex.quote(self.key)}\n" if self.key else ""
+
+    @property
+    def python_key(self) -> str:
+        return json.dumps(self.key) if self.key else 'os.environ["KEY"]'
+
+    @property
+    def script_key(self) -> str:
+        return json.dumps(self.key) if self.key else "process.env.KEY"
 
 
 def is_inline(body: Mapping[str, Any]) -> bool:
@@ -47,20 +62,78 @@ def render_snippets(address: RequestAddress, body: Mapping[str, Any]) -> list[Sn
     inputs = _nested_inputs(body)
     if has_body and inputs is not None:
         argument = shlex.quote(json.dumps(inputs, ensure_ascii=False))
-        command = f"slipway call {address.deployment} {argument}\n"
+        own = f"export SLIPWAY_CALLER_KEY={shlex.quote(address.key)}\n" if address.key else ""
+        command = f"{own}slipway call {address.deployment} {argument}\n"
         snippets.append(Snippet("slipway", "slipway call", command))
     return snippets
 
 
+def render_binary_snippets(address: RequestAddress, headers: Mapping[str, str]) -> list[Snippet]:
+    """Render a request with binary tensors as code. Its content is taken from the file request.bin."""
+    curl = " ".join(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items())
+    key = address.key_header
+    own = {key: address.python_key} if key else {}
+    python = [f'    "{name}": "{value}",' for name, value in headers.items()]
+    python += [f'    "{name}": {value},' for name, value in own.items()]
+    script = [f'    "{name}": "{value}",' for name, value in headers.items()]
+    script += [f'    "{name}": {address.script_key},' for name in own]
+    return [
+        Snippet(
+            "curl",
+            "curl",
+            f"{address.key_lines}curl --data-binary @{BINARY_FILE} {address.curl_arguments}\\\n  {curl} \\\n  {address.url}\n",
+        ),
+        Snippet(
+            "python",
+            "Python",
+            "\n".join(
+                [
+                    *(["import os"] if key and not address.key else []),
+                    "from pathlib import Path",
+                    "",
+                    "import httpx",
+                    "",
+                    "headers = {",
+                    *python,
+                    "}",
+                    f'content = Path("{BINARY_FILE}").read_bytes()',
+                    f'answer = httpx.post("{address.url}", content=content, headers=headers)',
+                    "answer.raise_for_status()",
+                    "print(answer.json())",
+                    "",
+                ]
+            ),
+        ),
+        Snippet(
+            "javascript",
+            "JavaScript",
+            "\n".join(
+                [
+                    'import { readFile } from "node:fs/promises";',
+                    "",
+                    "const headers = {",
+                    *script,
+                    "};",
+                    f'const body = await readFile("{BINARY_FILE}");',
+                    f'const answer = await fetch("{address.url}", {{ method: "POST", headers, body }});',
+                    "if (!answer.ok) throw new Error(await answer.text());",
+                    "console.log(await answer.json());",
+                    "",
+                ]
+            ),
+        ),
+    ]
+
+
 def _curl(address: RequestAddress, content: str) -> str:
     body = content if content.startswith("@") else shlex.quote(content)
-    return f"curl --json {body} {address.curl_arguments}\\\n  {address.url}\n"
+    return f"{address.key_lines}curl --json {body} {address.curl_arguments}\\\n  {address.url}\n"
 
 
 def _python(address: RequestAddress, body: Mapping[str, Any] | None) -> str:
-    key = f'    headers={{"{address.key_header}": os.environ["KEY"]}},\n'
+    key = f'    headers={{"{address.key_header}": {address.python_key}}},\n'
     imports = ["import json"] if body is None else []
-    imports += ["import os"] if address.key_header else []
+    imports += ["import os"] if address.key_header and not address.key else []
     imports += ["from pathlib import Path"] if body is None else []
     lines = [*imports, *([""] if imports else []), "import httpx", ""]
     read = f'json.loads(Path("{FILE}").read_text())'
@@ -77,7 +150,7 @@ def _literal(body: Mapping[str, Any]) -> str:
 
 
 def _javascript(address: RequestAddress, text: str | None) -> str:
-    key = f', "{address.key_header}": process.env.KEY' if address.key_header else ""
+    key = f', "{address.key_header}": {address.script_key}' if address.key_header else ""
     read = f'await readFile("{FILE}", "utf8")'
     lines = ['import { readFile } from "node:fs/promises";', ""] if text is None else []
     lines += [

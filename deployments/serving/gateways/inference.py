@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -29,8 +30,13 @@ class Answer:
 
 def post_json(url: str, body: bytes) -> Answer:
     """Send a POST with a JSON body. Redirects are not followed. Raises GatewayUnreachable."""
+    return post(url, body, {"Content-Type": "application/json"})
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    """Send a POST with these headers. Redirects are not followed. Raises GatewayUnreachable."""
     # Decompression could expand a small response far beyond the limit.
-    sent = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    sent = {**headers, "Accept-Encoding": "identity"}
     started = time.perf_counter()
     try:
         with (

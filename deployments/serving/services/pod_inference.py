@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from deployments.manifests.domain import metadata
@@ -45,14 +46,20 @@ def reported_model(revision: Revision) -> dict[str, Any]:
 
 
 def send(
-    revision: Revision, path: str, body: bytes | None = None, *, port: int = HTTP_PORT
+    revision: Revision,
+    path: str,
+    body: bytes | None = None,
+    *,
+    port: int = HTTP_PORT,
+    headers: Mapping[str, str] | None = None,
 ) -> PodResponse:
+    """Send a request to a ready pod of the revision. A body is JSON unless `headers` say otherwise. Raises NotAnswered."""
     deployment = revision.deployment
     try:
         pod = _ready_pod(revision)
         answer = pod_proxy.send(
             cluster_id=deployment.cluster_id,
-            call=PodRequest(deployment.namespace, pod, port, path, body, _SECONDS),
+            call=PodRequest(deployment.namespace, pod, port, path, body, _SECONDS, headers or {}),
         )
     except ClusterError as error:
         raise NotAnswered(_describe_failure(error, revision)) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ MOST_ANSWER_BYTES: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """POST with a body, GET without."""
+    """POST with a body, GET without. A body is JSON unless `headers` say otherwise."""
 
     namespace: str
     pod: str
@@ -19,6 +20,7 @@ class PodRequest:
     path: str
     body: bytes | None = None
     seconds: float = 10.0
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> str:

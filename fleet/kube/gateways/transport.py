@@ -112,6 +112,7 @@ class Transport:
         """
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         headers |= {"Content-Type": "application/json"} if call.body is not None else {}
+        headers |= call.headers
         headers |= self._auth()
         response = self._exchange(
             call.method, call.api_path, (), call.body, headers, call.seconds, preload_content=False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fleet.kube.domain import ownership as owners
@@ -35,6 +36,8 @@ _MAX_UNANSWERED = 3
 _FEW_NAMESPACES = 8
 
 Json = dict[str, Any]
+# A log of a megabyte or more is read so many times at most, each time with fewer lines.
+_LOG_READS = 5
 # Which group, and which of its manifests.
 _Place = tuple[int, int]
 
@@ -45,6 +48,14 @@ class Group:
 
     manifests: Sequence[Manifest]
     force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodLogTail:
+    """The last lines of a pod's log. `is_short` means fewer than requested, as no more fit into the limit."""
+
+    text: str
+    is_short: bool
 
 
 def apply(*, cluster_id: int, manifests: Sequence[Manifest], force: bool = False) -> list[Json]:
@@ -327,22 +338,25 @@ def pod_logs(
     tail_lines: int,
     limit_bytes: int,
     is_previous: bool,
-) -> dict[str, str | ClusterError]:
-    """Read the last lines of several pods at a time, each line with its timestamp; by pod the text, or why there is
+) -> dict[str, PodLogTail | ClusterError]:
+    """Read the last lines of several pods at a time, each line with its timestamp; by pod its lines, or why there are
     none.
     """
     client = clients.client_for(cluster_id)
 
-    def read_one(pod: str) -> str | ClusterError:
+    def read(pod: str, tail_lines: int) -> str:
+        return client.pod_log(
+            namespace,
+            pod,
+            tail_lines=tail_lines,
+            limit_bytes=limit_bytes,
+            is_previous=is_previous,
+            has_timestamps=True,
+        )
+
+    def read_one(pod: str) -> PodLogTail | ClusterError:
         try:
-            return client.pod_log(
-                namespace,
-                pod,
-                tail_lines=tail_lines,
-                limit_bytes=limit_bytes,
-                is_previous=is_previous,
-                has_timestamps=True,
-            )
+            return _read_newest(partial(read, pod), tail_lines, limit_bytes)
         except ClusterError as error:
             return error
 
@@ -350,6 +364,20 @@ def pod_logs(
         return {pod: read_one(pod) for pod in pods}
     with ThreadPoolExecutor(min(_THREADS, len(pods))) as pool:
         return dict(zip(pods, pool.map(read_one, pods), strict=True))
+
+
+def _read_newest(read: Callable[[int], str], tail_lines: int, limit_bytes: int) -> PodLogTail:
+    """Read as many of the last lines as the limit holds. Kubernetes cuts the newest ones (limitBytes counts from the
+    first line of the tail), so fewer lines are requested until all of them fit.
+    """
+    lines = tail_lines
+    for _ in range(_LOG_READS - 1):
+        text = read(lines)
+        if len(text.encode()) < limit_bytes or lines <= 1:
+            return PodLogTail(text, lines < tail_lines)
+        # As many as fitted, and some room for the newest being longer.
+        lines = max(1, min(text.count("\n") * 9 // 10 or lines // 4, lines // 2))
+    return PodLogTail(read(1), is_short=True)
 
 
 def list_pod_events(*, cluster_id: int, namespace: str) -> list[Json]:

@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 from portal.accounts.models import Team
 from portal.core import clock
 from portal.ui import formats, icons, teams, tones
-from portal.ui.charts import Chart, TableRow
+from portal.ui.charts import Chart, Figure, TableRow
 from portal.ui.context import TeamLink
 from portal.ui.templatetags.amounts import UNKNOWN
 from portal.ui.vega import bundle
@@ -276,7 +276,15 @@ def _chart_row_attributes(row: TableRow) -> SafeString:
 
 
 def _render_numbers(cells: Sequence[str]) -> SafeString:
-    return format_html_join("", '<td class="num">{}</td>', ((cell or "—",) for cell in cells))
+    """Render values, each with the exact one on hover where it was rounded."""
+    return format_html_join(
+        "", '<td class="num"{}>{}</td>', ((_render_exact(cell), cell or "—") for cell in cells)
+    )
+
+
+def _render_exact(cell: str) -> SafeString:
+    exact = cell.exact if isinstance(cell, Figure) else ""
+    return format_html(' title="{}"', exact) if exact else SafeString("")
 
 
 @register.inclusion_tag("ui/tags/checks.html")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +12,16 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from deployments.models import CallerKey
+from deployments.serving.gateways import inference
+from deployments.serving.gateways.inference import Answer
 from tests.deployments.callers.test_keys import at_gateway, keyed, make
+from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World, cluster_calls, moving_clock, world
 from tests.page import page
 
 __all__ = ["cluster_calls", "moving_clock", "world"]
 _TAB = "/vision/deployments/detector/callers"
+_TRY = "/vision/deployments/detector/try"
 _NEW = {"name": "billing", "kind": "service", "contact": "ana@example.org", "days": "90"}
 
 
@@ -126,10 +132,79 @@ def test_rest_gives_a_key_once(world: World) -> None:
 def test_try_it_asks_a_pod_where_the_gateway_wants_a_key(world: World) -> None:
     keyed(world)
 
-    shown = page(signed_in(world.member).get("/vision/deployments/detector/try"))
+    shown = page(signed_in(world.member).get(_TRY))
 
     assert "Sent directly to a pod, bypassing the gateway" in shown.text
     assert '-H "x-api-key: $KEY"' in shown.text
+
+
+def test_who_may_create_keys_gets_one_for_trying_with_one_click(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, Any, Mapping[str, str]]] = []
+
+    def answer(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        calls.append((url, json.loads(body), headers))
+        return Answer(200, b"{}", is_cut=False, milliseconds=1)
+
+    monkeypatch.setattr(inference, "post", answer)
+    keyed(world)
+    client = signed_in(world.lead)
+    assert "Create my key" in page(client.get(_TRY)).buttons
+
+    body = '{"inputs": []}'
+    made = client.post(f"{_TRY}/key", {"body": body}, **HTMX, HTTP_HX_TARGET="request-key")
+    world.work()
+
+    row = CallerKey.objects.select_related("consumer").get()
+    shown, plain = page(made), at_gateway(world)[f"try-lead.{row.pk}"]
+    assert (row.consumer.kind, row.ends_at - row.created_at) == ("person", timedelta(days=1))
+    assert made["Cache-Control"] == "no-store"
+    assert shown.part("try-key").text == plain
+    assert shown.part("curl-text").verbatim.startswith(f"export KEY={plain}\ncurl --json '{body}'")
+    assert f'headers={{"x-api-key": "{plain}"}}' in shown.part("python-text").verbatim
+    assert f'"x-api-key": "{plain}" }},' in shown.part("javascript-text").verbatim
+    assert shown.part("request-way").text.startswith("Sent through the gateway")
+    assert plain not in client.get(_TRY).content.decode()
+
+    sent = client.post(_TRY, {"source": "json", "body": body, "key": plain})
+    ((url, sent_body, headers),) = calls
+    assert (sent.status_code, sent_body) == (200, {"inputs": []})
+    assert url == "http://gateway.example/vision/detector/v2/models/detector/infer"
+    assert headers["x-api-key"] == plain
+    assert sent["Cache-Control"] == "no-store"
+
+    form = next(form for form in shown.all("form") if "Revoke" in form.buttons)
+    client.post(form.attributes["action"], {"key_id": str(row.pk), "action": "revoke"})
+    world.work()
+    assert at_gateway(world) == {}
+
+
+def test_who_may_create_no_key_reads_who_does(world: World) -> None:
+    keyed(world)
+    client = signed_in(world.member)
+
+    shown = page(client.get(_TRY))
+    refused = client.post(f"{_TRY}/key")
+
+    assert "Create my key" not in shown.buttons
+    assert (
+        "lead, lead2 can create one for you in the Callers tab." in shown.part("request-key").text
+    )
+    assert refused.status_code == 403
+    assert not CallerKey.objects.exists()
+
+
+def test_an_open_address_needs_no_key_to_be_tried(world: World) -> None:
+    world.serving()
+    client = signed_in(world.lead)
+
+    shown = page(client.get(_TRY))
+    refused = client.post(f"{_TRY}/key")
+
+    assert "Your key" not in shown.text
+    assert refused.status_code == 409
+    assert not CallerKey.objects.exists()
 
 
 def test_the_platforms_maximum_bounds_every_way_to_a_key(world: World, settings: Any) -> None:

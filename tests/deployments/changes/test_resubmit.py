@@ -7,15 +7,18 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.changes.services import decisions, requests
-from deployments.models import ChangeRequest, Deployment
+from deployments.changes.services import decisions, requests, resubmissions
+from deployments.models import ChangeRequest, Deployment, Model
 from deployments.states import ChangeState
-from portal.accounts.models import User
+from portal.accounts.models import Role, User
+from tests.accounts import make_membership, make_team
+from tests.deployments.changes.test_api import client as rest
 from tests.deployments.changes.test_new_deployment import URL, check, fields_of, send
 from tests.deployments.world import World
 from tests.page import page
 
 SignIn = Callable[[User], Client]
+REST = "/api/v1/deployments"
 
 
 @pytest.fixture
@@ -128,4 +131,41 @@ def test_only_the_requester_edits_and_resubmits(
     assert "Edit and resubmit" not in page(lead.get(f"/approvals/{asked.pk}")).links
     assert lead.get(f"{URL}?replaces={asked.pk}").status_code == 403
     assert signed_in(world.stranger).get(f"{URL}?replaces={asked.pk}").status_code == 404
+    assert ChangeRequest.objects.count() == 1
+
+
+def test_rest_resubmits_by_the_same_rules(world: World, asked: ChangeRequest) -> None:
+    body = {**resubmissions.request_body(asked), "replaces_id": asked.pk}
+    draft = {name: value for name, value in body.items() if name != "comment"}
+    member, other = rest(world.member), rest(world.lead)
+
+    taken = member.post(f"{REST}/preflight", {**draft, "replaces_id": None}, format="json")
+    free = member.post(f"{REST}/preflight", draft, format="json")
+    refused = other.post(REST, body, format="json")
+    kept = ChangeRequest.objects.get()
+    made = member.post(REST, body, format="json")
+    again = member.post(REST, body, format="json")
+
+    assert [answer.data["can_submit"] for answer in (taken, free)] == [False, True]
+    assert (refused.status_code, refused.data["code"]) == (403, "not_the_requester")
+    assert kept.state == ChangeState.SUBMITTED
+    assert (made.status_code, made.data["replaces_id"]) == (201, asked.pk)
+    assert (again.status_code, again.data["code"]) == (409, "change_state")
+    asked.refresh_from_db()
+    assert asked.state == ChangeState.WITHDRAWN
+    assert find_new(asked).pk == made.data["id"]
+
+
+def test_a_request_of_another_team_is_not_replaced(world: World, asked: ChangeRequest) -> None:
+    body = {**resubmissions.request_body(asked), "replaces_id": asked.pk}
+    other = make_team(slug="audio")
+    make_membership(user=world.member, team=other, role=Role.MEMBER)
+    Model.objects.filter(pk=world.version1.model_id).update(team=other)
+
+    answer = rest(world.member).post(REST, body, format="json")
+
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.data["errors"]] == ["version_id"]
+    asked.refresh_from_db()
+    assert asked.state == ChangeState.SUBMITTED
     assert ChangeRequest.objects.count() == 1

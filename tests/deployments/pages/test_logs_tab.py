@@ -188,13 +188,38 @@ def test_no_more_is_read_than_a_page_needs(
     two_pods: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pod_logs, "MOST_PODS", 1)
-    monkeypatch.setattr(pod_logs, "_MOST_BYTES", 30)
 
     shown = page(signed_in(two_pods.viewer).get(LOGS))
 
-    assert lines_of(shown) == ["INFO:    "]
-    assert f"{SECOND}: cut at 1 MiB. Choose fewer lines to see the last ones." in shown.text
+    assert lines_of(shown) == ["INFO:     second up"]
     assert "Shown are 1 of 2 pods. Choose a pod to see others." in shown.text
+
+
+def test_of_a_log_above_the_limit_the_newest_lines_are_shown(
+    two_pods: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_logs, "_MOST_BYTES", 400)
+    two_pods.cluster.logs[SECOND] = "".join(
+        f"2026-11-29T09:41:23.{number:03}Z line {number}\n" for number in range(200)
+    )
+
+    shown = page(signed_in(two_pods.viewer).get(f"{LOGS}?pod={SECOND}"))
+
+    lines = lines_of(shown)
+    assert lines == [f"line {number}" for number in range(200 - len(lines), 200)]
+    assert len(lines) > 5
+    assert f"{SECOND}: only the newest lines, 1 MiB of them, are shown." in shown.text
+
+
+def test_the_beginning_of_a_line_above_the_limit_is_shown(
+    two_pods: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_logs, "_MOST_BYTES", 60)
+    two_pods.cluster.logs[SECOND] = "INFO: before\n" * 5 + f"INFO: {'x' * 100}\n"
+
+    shown = page(signed_in(two_pods.viewer).get(f"{LOGS}?pod={SECOND}"))
+
+    assert lines_of(shown) == [f"INFO: {'x' * 54}"]
 
 
 def test_events_of_the_pods_stand_beside_their_logs(two_pods: World, signed_in: SignIn) -> None:

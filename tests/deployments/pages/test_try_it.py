@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -276,3 +277,60 @@ def test_a_large_input_is_sent_as_zeros_and_not_written_out(
     assert "This request is too long to be shown here." in page(answer).text
     assert max(len(shown.content), len(answer.content)) < 100_000
     assert sent[0][1]["inputs"][0]["data"] == [0] * 150_528
+
+
+def test_a_picture_is_sent_as_binary_data(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, bytes, Mapping[str, str]]] = []
+
+    def answer(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        calls.append((url, body, headers))
+        return Answer(200, json.dumps({"outputs": [SCORES]}).encode(), False, 12.34)
+
+    monkeypatch.setattr(inference, "post", answer)
+    pixels = {"name": "x", "dtype": "FP32", "dims": [-1, 3, 640, 640]}
+    ModelVersion.objects.update(signature={**SIGNATURE, "inputs": [pixels]})
+    world.serving()
+    client = signed_in(world.viewer)
+    content = bytes(3 * 640 * 640 * 4)
+
+    shown = page(client.get(TRY))
+    sent = page(
+        client.post(TRY, {"source": "inputs", "input-0": "", "content-0": BytesIO(content)})
+    )
+
+    form = find_form(shown, "input-0")
+    assert form.attributes["enctype"] == "multipart/form-data"
+    ((url, body, headers),) = calls
+    length = int(headers["Inference-Header-Content-Length"])
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 3, 640, 640]}
+    size = {"binary_data_size": len(content)}
+    assert (url, headers["Content-Type"]) == (URL, "application/octet-stream")
+    assert json.loads(body[:length]) == {"inputs": [{**tensor, "parameters": size}]}
+    assert body[length:] == content
+    assert sent.part("answer").rows[0]["Answer"] == "dog 0.625 cat 0.25 owl 0.125"
+    assert "Save as golden request" not in sent.buttons
+    assert sent.field("body").value == ""
+    assert f"-H 'Inference-Header-Content-Length: {length}'" in sent.part("curl-text").verbatim
+    assert sent.buttons["Save request.bin"].attributes["data-head"] == body[:length].decode()
+
+
+def test_what_a_request_cannot_carry_is_refused(
+    world: World, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "post", lambda *_: pytest.fail("was sent"))
+    sound = {"name": "x", "dtype": "FP32", "dims": [-1, -1]}
+    ModelVersion.objects.update(
+        signature={**SIGNATURE, "inputs": [sound]}, metadata={"labels": {"sampling_rate": "16000"}}
+    )
+    world.serving()
+    client = signed_in(world.viewer)
+    content = BytesIO(bytes(16_000_004))
+
+    shown = page(client.get(TRY))
+    answer = client.post(TRY, {"source": "inputs", "input-0": "", "content-0": content})
+
+    assert "Recording for x" in shown.text
+    assert answer.status_code == 422
+    assert "the limit here is 16,000,000" in page(answer).part("answer").text

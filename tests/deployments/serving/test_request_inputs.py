@@ -14,12 +14,10 @@ from deployments.registry.domain.signatures import Signature, Tensor
 from deployments.serving.domain.request_inputs import (
     InputKind,
     InputText,
-    PictureLayout,
     RequestInput,
     build_body,
     default_texts,
     describe_inputs,
-    describe_picture,
     read_texts,
 )
 from portal.core.definitions import Rejected
@@ -217,51 +215,6 @@ def test_nested_data_reads_like_flat_data() -> None:
     body = {"inputs": [tensor("FP32", [2, 2], [[1, 2], [3, 4.5]])]}
 
     assert read_texts([input_of("FP32", (-1, 2))], body) == (InputText("1, 2, 3, 4.5"),)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "dims", "layout"),
-    [
-        ("FP32", (-1, 3, 224, 320), PictureLayout(320, 224, True, 1)),
-        ("FP32", (1, 3, 224, 224), PictureLayout(224, 224, True, 1)),
-        ("FP32", (224, 320, 3), PictureLayout(320, 224, False, 1)),
-        ("UINT8", (1, 224, 320, 3), PictureLayout(320, 224, False, 255)),
-        ("UINT8", (3, 8, 8), PictureLayout(8, 8, True, 255)),
-        ("UINT8", (1, 3, 364, 364), PictureLayout(364, 364, True, 255)),
-    ],
-)
-def test_a_picture_becomes_an_input_whose_shape_leaves_no_doubt(
-    dtype: str, dims: tuple[int, ...], layout: PictureLayout
-) -> None:
-    assert describe_picture(input_of(dtype, dims)) == layout
-
-
-@pytest.mark.parametrize(
-    ("dtype", "dims"),
-    [
-        ("FP16", (1, 3, 224, 224)),
-        ("INT64", (1, 3, 224, 224)),
-        ("FP32", (2, 3, 224, 224)),
-        ("FP32", (1, 1, 224, 224)),
-        ("FP32", (1, 3, -1, -1)),
-        ("FP32", (3, 224)),
-        ("FP32", (3, 4, 3)),
-        ("FP32", (3, 224, 3)),
-        ("FP32", (1, 1, 3, 224, 224)),
-        ("FP32", (1, 3, 320, 320)),
-        ("UINT8", (1, 3, 365, 365)),
-    ],
-)
-def test_a_shape_that_leaves_doubt_takes_no_picture(dtype: str, dims: tuple[int, ...]) -> None:
-    assert describe_picture(input_of(dtype, dims)) is None
-
-
-def test_what_is_done_with_a_picture_is_said() -> None:
-    picture = describe_picture(input_of("FP32", (1, 3, 224, 320)))
-
-    assert picture is not None
-    scaled = "Scaled to 320 \N{MULTIPLICATION SIGN} 224 in RGB, values 0 to 1."
-    assert picture.description == scaled
 
 
 @st.composite

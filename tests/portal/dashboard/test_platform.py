@@ -19,7 +19,7 @@ from deployments.states import DeploymentState
 from fleet.models import Cluster, Pod
 from portal.accounts.models import Team, User
 from portal.core import heartbeats
-from tests.accounts import make_team
+from tests.accounts import make_team, make_user
 from tests.deployments.signed_in import HTMX
 from tests.deployments.world import World
 from tests.page import Part, page
@@ -67,6 +67,36 @@ def test_failures_of_every_team_are_named_with_their_team(admin: Client, world: 
     assert [row.split()[1] for row in failing] == ["vision/detector", "Queue"]
     assert "out of GPU memory" in failing[0]
     assert shown.links["Queue of speech"] == "/audio/deployments/speech"
+
+
+def test_an_admin_dismisses_what_fails_for_themselves(
+    admin: Client, world: World, signed_in: SignIn
+) -> None:
+    deployment = world.serving()
+    Deployment.objects.filter(pk=deployment.pk).update(
+        state=DeploymentState.DEGRADED, state_reason="out of GPU memory"
+    )
+    name = "Dismiss vision/detector until it changes"
+    other = signed_in(make_user("admin2", is_platform_admin=True))
+
+    assert send_form(admin, name) == (303, "/")
+    shown = page(admin.get("/"))
+    polled = page(admin.get("/", **HTMX, HTTP_HX_TARGET="platform"))
+
+    assert all("out of GPU memory" not in one.text for one in (shown, polled))
+    assert "1 dismissed until it changes." in shown.text
+    assert shown.term("Failing").startswith("1 deployment")
+    assert "out of GPU memory" in page(other.get("/")).text
+    assert send_form(admin, "Show again") == (303, "/")
+    assert "out of GPU memory" in page(admin.get("/")).text
+
+
+def send_form(client: Client, button: str) -> tuple[int, str]:
+    """Press a button of the page, as a browser without JavaScript sends its form."""
+    form = next(form for form in page(client.get("/")).all("form") if button in form.buttons)
+    fields = {part.attributes["name"]: part.attributes["value"] for part in form.all("input")}
+    answer = client.post(form.attributes["action"], fields)
+    return answer.status_code, answer["Location"]
 
 
 def test_pods_that_wait_longest_come_first(admin: Client, world: World) -> None:

@@ -42,6 +42,7 @@ _MAKES_DECIDERS_OR_CREDENTIALS: Final = """
     POST admin/teams/<str:slug>/service-accounts/<str:account>/rotate
     POST admin/token-issuers
     POST <slug:team>/deployments/<slug:name>/callers
+    POST <slug:team>/deployments/<slug:name>/try/key
     delete approval-rules/{rule_id}
     delete signing-rules/{signing_rule_id}
     delete teams/{slug}/members/{username}
@@ -169,6 +170,8 @@ _NOT_ASKED: Final = """
     POST <slug:team>/pipelines/<slug:name>/try
     POST <slug:team>/pipelines/new
     POST <slug:team>/register
+    POST admin/dismissed
+    POST admin/dismissed/restore
     POST <team:team>/dismissed
     POST <team:team>/dismissed/restore
     delete clusters/{cluster_id}

@@ -38,6 +38,23 @@ def test_bars_keep_idle_last_and_grey() -> None:
     ]
 
 
+def test_the_table_has_the_exact_value_where_one_was_rounded() -> None:
+    dollars = [Bar(AT, "vision", Decimal("0.605785")), Bar(NEXT, "vision", Decimal("3.5"))]
+    times = [Point(AT, "stable", 5291.4), Point(NEXT, "stable", 42.0)]
+    bars = stacked_bars(label="Cost per day", bars=dollars, unit="$")
+    latency = lines(label="p95", points=times, unit="ms")
+
+    html = [
+        Template("{% chart 'x' spec %}").render(Context({"spec": spec})) for spec in (bars, latency)
+    ]
+
+    cells = [re.findall(r'<td class="num"( title="[^"]*")?>([^<]*)</td>', text) for text in html]
+    assert cells == [
+        [(' title="$0.605785"', "$0.61"), ("", "$3.50")],
+        [(' title="5,291.4 ms"', "5.3 s"), ("", "42.0 ms")],
+    ]
+
+
 def test_lines_break_where_nothing_is_known_and_show_the_limit() -> None:
     points = [
         Point(AT, "stable", 42.0),

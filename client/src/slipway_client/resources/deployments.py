@@ -10,6 +10,7 @@ from slipway_client.connection import Connection
 from slipway_client.decoding import decode
 from slipway_client.errors import Failed, InvalidInput, NotFound
 from slipway_client.resources.names import parse_model
+from slipway_client.settings import merge_settings
 from slipway_client.types import (
     Change,
     ChangePreflight,
@@ -27,6 +28,10 @@ from slipway_client.types import (
 DEFAULT_STEPS: Final = tuple(
     {"weight": weight, "soak_seconds": 600, "min_requests": 100} for weight in (5, 25, 50)
 )
+
+
+# Fields of a stored spec that no request states.
+_SET_BY_PORTAL: Final = frozenset({"image", "schema"})
 
 
 class Deployments:
@@ -58,9 +63,10 @@ class Deployments:
         spec: Mapping[str, Any],
         environment: str,
         preset: int | None = None,
+        replaces: int | None = None,
     ) -> Preflight:
         """Return the checks and the cost of a deployment, without requesting it."""
-        body = _draft(version, cluster, name, spec, environment, preset)
+        body = _draft(version, cluster, name, spec, environment, preset, replaces)
         return decode(Preflight, self._connection.post("deployments/preflight", body))
 
     def request(
@@ -73,12 +79,43 @@ class Deployments:
         environment: str = "production",
         preset: int | None = None,
         comment: str = "",
+        replaces: int | None = None,
     ) -> Change:
         """Request a new deployment; the change request is then to be approved. What the spec leaves out has the
-        values of the preset.
+        values of the preset. `replaces` is the id of your own request whose place it takes (`resubmit` copies its
+        values).
         """
-        body = {**_draft(version, cluster, name, spec, environment, preset), "comment": comment}
-        return decode(Change, self._connection.post("deployments", body))
+        draft = _draft(version, cluster, name, spec, environment, preset, replaces)
+        return decode(Change, self._connection.post("deployments", {**draft, "comment": comment}))
+
+    def resubmit(
+        self,
+        change: Change,
+        *,
+        spec: Mapping[str, Any] | None = None,
+        version: int | None = None,
+        name: str = "",
+        comment: str | None = None,
+    ) -> Change:
+        """Request the deployment of `change` again, in its place: your own request that waits, was rejected or expired.
+
+        What is left out is as there; `spec` has the settings that differ. A request that waits is withdrawn.
+        """
+        cluster = change.raw.get("cluster_id")
+        if change.revision is None or not isinstance(cluster, int):
+            raise InvalidInput(f"Change request {change.id} has no settings to copy.")
+        earlier = {
+            key: row for key, row in change.revision.spec.items() if key not in _SET_BY_PORTAL
+        }
+        return self.request(
+            version=change.revision.version_id if version is None else version,
+            cluster=cluster,
+            name=name or change.deployment,
+            spec=merge_settings(earlier, spec or {}),
+            environment=change.environment,
+            comment=change.comment if comment is None else comment,
+            replaces=change.id,
+        )
 
     def presets(self, team: str) -> Sequence[Preset]:
         """Return the presets that a deployment of the team may start from: the platform's, then the team's."""
@@ -191,12 +228,13 @@ def _draft(
     spec: Mapping[str, Any],
     environment: str,
     preset: int | None,
+    replaces: int | None,
 ) -> dict[str, Any]:
     if "/" in name:
         raise InvalidInput(
             f"{name!r}: a deployment is in the team of its model. Leave the team out."
         )
-    return {
+    draft = {
         "version_id": version,
         "cluster_id": cluster,
         "name": name,
@@ -204,3 +242,4 @@ def _draft(
         "spec": dict(spec),
         **({} if preset is None else {"preset_id": preset}),
     }
+    return draft if replaces is None else {**draft, "replaces_id": replaces}

@@ -24,6 +24,8 @@ from deployments.sizing.domain.memory import BITS
 METRICS: Final = "metrics"
 DIRECTIONS: Final = "directions"
 LABELS: Final = "labels"
+# Named as Hugging Face does.
+SAMPLING_RATE: Final = "sampling_rate"
 MAX_METRICS: Final = 1_000
 MAX_LABELS: Final = 64
 MAX_TEXT_LENGTH: Final = 500
@@ -142,6 +144,15 @@ def flatten(metadata: Mapping[str, Any]) -> dict[str, Any]:
     sizes = {key: metadata[key] for key in SIZES if key in metadata}
     labels = {f"label {key}": value or "yes" for key, value in labels_of(metadata).items()}
     return {**metrics_of(metadata), **texts, **sizes, **labels}
+
+
+def read_sampling_rate(metadata: Mapping[str, Any]) -> int | None:
+    """Return the sampling rate of the audio that the model takes, in hertz: a custom field or number of this name.
+    None if it is not stated.
+    """
+    stated = labels_of(metadata).get(SAMPLING_RATE) or metrics_of(metadata).get(SAMPLING_RATE, "")
+    text = str(stated).removesuffix(".0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else None
 
 
 def is_higher_better(metadata: Mapping[str, Any], name: str) -> bool | None:

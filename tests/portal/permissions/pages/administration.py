@@ -21,6 +21,8 @@ from tests.portal.permissions.pages.requests import (
 
 TEAMS: Final = (
     Row("GET admin", f"stranger {LEADS}"),
+    of_admins("POST admin/dismissed", 303, body={"key": "deployment 1"}),
+    of_admins("POST admin/dismissed/restore", 303, body={"key": "deployment 1"}),
     of_admins(
         "POST admin",
         302,
