@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from deployments.changes.selectors.subjects import deployment_of
 from deployments.changes.services import decisions, requests
@@ -93,6 +94,13 @@ def _from_the_promotion(phase: str, _step: int) -> bool:
     return phase not in (RolloutPhase.PREPARING, RolloutPhase.RUNNING)
 
 
+def _read_place() -> tuple[str, int] | None:
+    """Of the rollout, in SQL: it is read five thousand times."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT phase, step_index FROM {Rollout._meta.db_table}")
+        return cursor.fetchone()
+
+
 class Deaths:
     """`died` are the places where a worker has died already: function, side, phase, step. None dies while
     `may_die` says no of phase and step.
@@ -122,8 +130,8 @@ class Deaths:
         return call
 
     def _die_once(self, name: str, side: str) -> None:
-        row = Rollout.objects.values_list("phase", "step_index").first()
-        if not self.is_armed or row is None or not self._may_die(*row):
+        row = _read_place() if self.is_armed else None
+        if row is None or not self._may_die(*row):
             return
         place = (name, side, *row)
         if place not in self.died:
