@@ -24,6 +24,7 @@ from portal.accounts.permission_table import (
 )
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
+from portal.core.single_row import find_one
 
 # Of the table: callers of `require` name an action.
 __all__ = ["ADMIN", "Action"]
@@ -57,7 +58,7 @@ def role_in(actor: Actor, team: Team) -> str | None:
         return None
     if actor.is_platform_admin:
         return ADMIN
-    return Membership.objects.filter(user=actor, team=team).values_list("role", flat=True).first()
+    return find_one(Membership.objects.filter(user=actor, team=team).values_list("role", flat=True))
 
 
 @dataclass(frozen=True, slots=True)

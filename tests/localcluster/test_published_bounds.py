@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +183,13 @@ _TEXTS = (
 
 
 def _text(schema: Schema, rng: random.Random) -> str:
+    return rng.choice(_list_fitting(schema))
+
+
+@cache
+def _list_fitting(schema: Schema) -> list[str]:
     fitting = [text for text in _TEXTS if not list(values.find_limit_faults([(text, schema, "")]))]
-    return rng.choice(fitting or ["a"])
+    return fitting or ["a"]
 
 
 def is_accepted(value: Any, schema: Schema) -> bool:

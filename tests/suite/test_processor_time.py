@@ -19,10 +19,10 @@ import subprocess
 import sys
 import time
 
-BUSY = "import time\\nwhile time.process_time() < 1: pass"
+BUSY = "import time\\nwhile time.process_time() < 0.5: pass"
 
 def test_itself():
-    end = time.process_time() + 1
+    end = time.process_time() + 0.5
     while time.process_time() < end:
         pass
 
@@ -41,7 +41,7 @@ def test_it_counts_tests_and_the_processes_that_they_start(
     for house in ("client", "fleet"):
         (folder / house).mkdir()
         (folder / house / f"test_{house}.py").write_text(_BUSY)
-    without = ("no:randomly", "no:django", "no:timeout")
+    without = ("no:randomly", "no:django", "no:timeout", "no:schemathesis")
     options = [f"-p{name}" for name in ("tests.processor_time", *without)]
 
     result = pytester.runpytest_subprocess("-n2", *options)
@@ -55,8 +55,8 @@ def test_it_counts_tests_and_the_processes_that_they_start(
     )
     assert match, line
     whole, client, portal, shared = map(int, match.groups())
-    assert client >= 2
-    assert portal >= 2
+    assert client >= 1
+    assert portal >= 1
     # Each is rounded for itself.
     assert abs(whole - client - portal - shared) <= 2
 

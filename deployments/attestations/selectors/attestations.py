@@ -16,6 +16,7 @@ from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Shortfall:
 def get_visible_version(*, actor: Actor, version_id: int) -> ModelVersion:
     rows = ModelVersion.objects.select_related("model__team")
     visible = rows.filter(model__team__in=policy.visible_teams(actor), discarded_at=None)
-    version = visible.filter(pk=version_id).first()
+    version = find_one(visible.filter(pk=version_id))
     if version is None:
         raise NotFound(f"Version {version_id} does not exist, or you are not in its team.")
     return version

@@ -19,6 +19,7 @@ from portal.accounts import policy
 from portal.accounts.models import User
 from portal.core import clock
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 _CENT: Final = Decimal("0.01")
 _RELATED: Final = ("team", "version__model__team", "cluster", "requester", "decided_by")
@@ -41,7 +42,7 @@ def list_by_ids(ids: Collection[int]) -> list[BatchJob]:
 
 
 def get_visible(*, actor: User, job_id: int) -> BatchJob:
-    job = list_visible_to(actor).filter(pk=job_id).first()
+    job = find_one(list_visible_to(actor).filter(pk=job_id))
     if job is None:
         raise NotFound(f"Batch job {job_id} does not exist, or you are not in its team.")
     return job
@@ -58,7 +59,7 @@ def get_visible_by_name(*, actor: User, team_slug: str, name: str) -> BatchJob:
 
 
 def get_job(job_id: int) -> BatchJob:
-    job = BatchJob.objects.select_related(*_RELATED).filter(pk=job_id).first()
+    job = find_one(BatchJob.objects.select_related(*_RELATED).filter(pk=job_id))
     if job is None:
         raise NotFound(f"Batch job {job_id} does not exist.")
     return job

@@ -21,6 +21,7 @@ from portal.accounts.approvers import ApproverRights
 from portal.accounts.models import User
 from portal.accounts.policy import Action, Actor
 from portal.core.errors import Forbidden, NotFound
+from portal.core.single_row import find_one
 
 OPEN_STATES: Final = (ChangeState.SUBMITTED, ChangeState.APPROVED, ChangeState.APPLYING)
 _REPLACEABLE: Final = (ChangeState.SUBMITTED, ChangeState.REJECTED, ChangeState.EXPIRED)
@@ -106,7 +107,7 @@ def _visible_to(
 
 def open_change_of(actor: Actor, deployment: Deployment) -> ChangeRequest | None:
     rows = list_visible_to(actor).filter(deployment=deployment, state__in=OPEN_STATES)
-    return rows.first()
+    return find_one(rows)
 
 
 def waiting_for(
@@ -173,14 +174,14 @@ def count_waiting_for(
 def get_visible(
     *, actor: Actor, change_id: int, about: type[Deployment | Pipeline] | None = None
 ) -> ChangeRequest:
-    change = list_visible_to(actor, about=about).filter(pk=change_id).first()
+    change = find_one(list_visible_to(actor, about=about).filter(pk=change_id))
     if change is None:
         raise NotFound(f"There is no change request {change_id}, or you are not in its team.")
     return change
 
 
 def open_request_of(subject: Deployment | Pipeline) -> ChangeRequest | None:
-    return _with_related(subject.changes.filter(state__in=OPEN_STATES)).first()
+    return find_one(_with_related(subject.changes.filter(state__in=OPEN_STATES)))
 
 
 def may_decide(actor: Actor, change: ChangeRequest) -> tuple[bool, str]:

@@ -88,12 +88,11 @@ class _Recording:
         # Ordered, so that two transactions never wait for each other.
         leased = Deployment.objects.filter(pk__in=pks, lease_token__in=tokens).order_by("pk")
         self._leased = set(leased.select_for_update(no_key=True).values_list("pk", flat=True))
-        applying = ChangeRequest.objects.filter(deployment__in=pks, state=ChangeState.APPLYING)
-        self._changes = {
-            change.deployment_id: change for change in applying.select_related("deployment__team")
-        }
+        changes = ChangeRequest.objects.order_by().select_related("deployment__team")
+        applying = changes.filter(deployment__in=pks, state=ChangeState.APPLYING)
+        self._changes = {change.deployment_id: change for change in applying}
         open_rollouts = Rollout.objects.filter(deployment__in=pks, phase__in=OPEN_PHASES)
-        opened = list(open_rollouts.values_list("deployment", "pk", "phase"))
+        opened = list(open_rollouts.order_by().values_list("deployment", "pk", "phase"))
         self._rollouts = {deployment: pk for deployment, pk, _ in opened}
         self._moving = {deployment for deployment, _, phase in opened if phase in _MOVING_PHASES}
         self._written: list[Deployment] = []

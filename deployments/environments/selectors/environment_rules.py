@@ -67,7 +67,8 @@ def list_admitted(cluster_id: int) -> tuple[str, ...]:
 
 
 def _rows() -> QuerySet[EnvironmentRule]:
-    return EnvironmentRule.objects.select_related("team").prefetch_related("clusters")
+    rows = EnvironmentRule.objects.order_by().select_related("team")
+    return rows.prefetch_related("clusters")
 
 
 def _with_defaults(

@@ -26,6 +26,7 @@ from portal.accounts import policy
 from portal.accounts.models import Team
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 _RELATED = ("team", "cluster", "created_by")
 # What tells whether a pipeline can call a deployment.
@@ -54,7 +55,7 @@ def get_visible(*, actor: Actor, team_slug: str, name: str) -> Pipeline:
 
 
 def get_visible_by_id(*, actor: Actor, pipeline_id: int) -> Pipeline:
-    pipeline = list_visible_to(actor, with_retired=True).filter(pk=pipeline_id).first()
+    pipeline = find_one(list_visible_to(actor, with_retired=True).filter(pk=pipeline_id))
     if pipeline is None:
         raise NotFound(f"There is no pipeline {pipeline_id}, or you are not in its team.")
     return pipeline

@@ -6,10 +6,11 @@ from deployments.models import Rollout, RolloutLimit
 from deployments.plans.domain import auto_promotion_limit
 from deployments.plans.domain.rollout_plan import RolloutPlan
 from deployments.plans.selectors import plans
+from portal.core.single_row import find_one
 
 
 def limit_of(team_id: int) -> RolloutLimit | None:
-    return RolloutLimit.objects.filter(team_id=team_id).select_related("set_by").first()
+    return find_one(RolloutLimit.objects.filter(team_id=team_id).select_related("set_by"))
 
 
 def percent_of(team_id: int) -> int:

@@ -11,12 +11,12 @@ def deployments_at(
     rows = Deployment.objects.filter(cluster_id=cluster_id, namespace=namespace, is_retired=False)
     if without_id is not None:
         rows = rows.exclude(pk=without_id)
-    return frozenset(rows.values_list("name", flat=True))
+    return frozenset(rows.order_by().values_list("name", flat=True))
 
 
 def pipelines_at(*, cluster_id: int, namespace: str) -> frozenset[str]:
     rows = Pipeline.objects.filter(cluster_id=cluster_id, namespace=namespace, is_retired=False)
-    return frozenset(rows.values_list("name", flat=True))
+    return frozenset(rows.order_by().values_list("name", flat=True))
 
 
 def taken_names(

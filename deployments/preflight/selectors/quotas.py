@@ -114,7 +114,7 @@ def _approved(team: Team, without_change_id: int | None) -> Iterator[tuple[int, 
     ).exclude(revision=None)
     if without_change_id is not None:
         rows = rows.exclude(pk=without_change_id)
-    for pk, number, spec, requested, current in rows.values_list(
+    for pk, number, spec, requested, current in rows.order_by().values_list(
         "revision", "revision__number", "revision__spec", "scale", "deployment__scale"
     ):
         yield pk, _scaled(number, spec, requested or current)
@@ -131,7 +131,7 @@ def _approved_baselines(team: Team, without_change_id: int | None) -> Iterator[S
     )
     if without_change_id is not None:
         rows = rows.exclude(pk=without_change_id)
-    for change in rows.select_related("revision", "deployment__stable_revision"):
+    for change in rows.order_by().select_related("revision", "deployment__stable_revision"):
         if change.revision is None or change.deployment is None:
             continue
         candidate = serving_spec.read_stored(change.revision.spec)

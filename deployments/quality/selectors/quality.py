@@ -28,6 +28,7 @@ from deployments.states import ChangeKind, ProbePurpose, ProbeVerdict, VersionSt
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 _VERDICTS: Final[Mapping[str, Verdict]] = {
     ProbeVerdict.WAITING: Verdict.NOT_ENOUGH,
@@ -105,7 +106,7 @@ def get_golden_request(*, actor: Actor, golden_id: int) -> GoldenRequest:
 
 def before_traffic(*, rollout: Rollout) -> BeforeTraffic:
     """Whether the candidate's answers allow it to get user requests."""
-    run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.BEFORE_TRAFFIC).first()
+    run = find_one(GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.BEFORE_TRAFFIC))
     if run is not None:
         return BeforeTraffic(
             verdict=_VERDICTS[run.verdict],
@@ -127,7 +128,7 @@ def guards_for(
     *, rollout: Rollout, limits: Mapping[QualityMetric, float | None]
 ) -> tuple[GuardResult, ...]:
     """Return the results of the guards on answers at a running step. Empty where there is no data."""
-    run = GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE).first()
+    run = find_one(GoldenRun.objects.filter(rollout=rollout, purpose=ProbePurpose.PROBE))
     disagreement = limits["disagreement"]
     results = [] if run is None else [_golden_guard(run)]
     if run is not None and disagreement is not None:

@@ -19,6 +19,7 @@ from deployments.models import PrometheusReading
 from deployments.rollouts.selectors.snapshots import RolloutSnapshot
 from fleet.clusters.domain.capabilities import Capabilities
 from portal.core import clock
+from portal.core.single_row import find_one
 
 # After a few missing readings the last known numbers are no longer current.
 _STALE: Final = timedelta(seconds=40)
@@ -43,7 +44,7 @@ def state_of(
 
 def state_at(snapshot: RolloutSnapshot) -> State:
     """Return the state of the present step."""
-    row = PrometheusReading.objects.filter(rollout=snapshot.rollout).first()
+    row = find_one(PrometheusReading.objects.filter(rollout=snapshot.rollout))
     return State() if row is None else state_of(row, snapshot, BlockLengths)
 
 

@@ -23,6 +23,7 @@ from portal.accounts import policy
 from portal.accounts.policy import Action, Actor
 from portal.core import clock
 from portal.core.errors import Forbidden, NotFound
+from portal.core.single_row import find_one
 
 _RELATED = (
     "deployment__team",
@@ -169,7 +170,7 @@ def list_promotable_for(actor: Actor) -> list[Rollout]:
 
 
 def get_visible(*, actor: Actor, rollout_id: int) -> Rollout:
-    rollout = list_visible_to(actor).filter(pk=rollout_id).first()
+    rollout = find_one(list_visible_to(actor).filter(pk=rollout_id))
     if rollout is None:
         raise NotFound(f"There is no rollout {rollout_id}, or you are not in its team.")
     return rollout

@@ -20,6 +20,7 @@ from deployments.states import ROLLOUT, DeploymentState, RolloutPhase
 from portal.accounts import policy
 from portal.accounts.policy import Actor
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 OPEN_PHASES = tuple(phase for phase in RolloutPhase if ROLLOUT[phase])
 _RELATED = ("team", "cluster", "created_by")
@@ -114,7 +115,7 @@ def get_visible(*, actor: Actor, team_slug: str, name: str) -> Deployment:
 
 def get_visible_by_id(*, actor: Actor, deployment_id: int) -> Deployment:
     rows = _visible_to(actor).filter(pk=deployment_id)
-    deployment = rows.select_related(*_RELATED).first()
+    deployment = find_one(rows.select_related(*_RELATED))
     if deployment is None:
         raise NotFound(f"Deployment {deployment_id} does not exist, or you are not in its team.")
     return _loaded(deployment)
@@ -231,7 +232,7 @@ def _with_related(rows: QuerySet[Deployment]) -> QuerySet[Deployment]:
     """Read related rows, revisions by queries of their own: PostgreSQL plans one query with thirteen tables for
     longer than it takes to answer four, and joins all rows before it cuts a page from them.
     """
-    complete = revisions.complete().order_by()
+    complete = revisions.complete()
     return rows.select_related(*_RELATED).prefetch_related(
         Prefetch("stable_revision", queryset=complete),
         Prefetch("candidate_revision", queryset=complete),

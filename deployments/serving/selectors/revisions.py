@@ -14,7 +14,8 @@ Row = Deployment | Rollout | ChangeRequest
 
 
 def complete() -> QuerySet[Revision]:
-    return Revision.objects.select_related("deployment", "version__model__team")
+    """Return all revisions with their deployments and versions, in no order: they are looked up by their ids."""
+    return Revision.objects.order_by().select_related("deployment", "version__model__team")
 
 
 def load_onto(*rows: Row) -> None:
@@ -32,7 +33,8 @@ def load(fields_by_row: Iterable[tuple[Row, Collection[str]]]) -> None:
         for field in fields
     ]
     ids = {pk for _, _, pk in references if pk is not None}
-    revisions = Revision.objects.select_related("version__model__team").in_bulk(ids)
+    rows = Revision.objects.order_by().select_related("version__model__team")
+    revisions = rows.in_bulk(ids)
     for row, field, pk in references:
         setattr(row, field, None if pk is None else revisions[pk])
         deployment = row if isinstance(row, Deployment) else row.deployment

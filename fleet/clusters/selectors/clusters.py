@@ -73,7 +73,7 @@ def observation_backlog() -> Backlog:
 
 
 def get_cluster(cluster_id: int) -> ClusterInfo:
-    for cluster in _annotated().filter(pk=cluster_id):
+    for cluster in _annotated().filter(pk=cluster_id).order_by():
         return _info(cluster)
     raise NotFound(f"Cluster {cluster_id} does not exist.")
 

@@ -13,6 +13,7 @@ from fleet.kube.gateways.client import HttpKubeClient
 from fleet.kube.gateways.kube_client import KubeClient
 from fleet.models import Cluster
 from portal.core.errors import NotFound
+from portal.core.single_row import find_one
 
 _lock = threading.Lock()
 _clients: dict[tuple[int, Connection, float], KubeClient] = {}
@@ -54,7 +55,7 @@ def _written_at(path: str) -> float:
 
 
 def client_for(cluster_id: int) -> KubeClient:
-    cluster = Cluster.objects.only(*_CONNECTION).filter(pk=cluster_id).first()
+    cluster = find_one(Cluster.objects.only(*_CONNECTION).filter(pk=cluster_id))
     if cluster is None:
         raise NotFound(f"Cluster {cluster_id} does not exist.")
     return connect(build_connection(cluster))

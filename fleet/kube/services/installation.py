@@ -17,6 +17,7 @@ from fleet.kube.domain.errors import InstallationSuspended
 from fleet.kube.domain.ownership import Fence
 from fleet.models import Installation
 from portal.core import clock
+from portal.core.single_row import find_one
 
 _KEY: Final = 1
 _MOVED = (
@@ -46,7 +47,7 @@ class Identity:
 
 def read() -> Identity:
     """Return the identity, which the first call makes."""
-    row = Installation.objects.filter(pk=_KEY).first() or _create()
+    row = find_one(Installation.objects.filter(pk=_KEY)) or _create()
     reason = row.suspended_reason
     if not reason and row.database != fingerprint():
         reason = _MOVED

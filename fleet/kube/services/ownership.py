@@ -19,6 +19,7 @@ from fleet.kube.domain.resource_types import Manifest, ResourceType
 from fleet.kube.services import clients, installation
 from fleet.kube.services.installation import Identity
 from fleet.models import Cluster
+from portal.core.single_row import find_one
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -272,7 +273,7 @@ class Writer:
     def _gateway_namespace(self) -> str:
         """Gateways are shared: there each object has its own owner."""
         rows = Cluster.objects.filter(pk=self._cluster_id)
-        return rows.values_list("gateway_namespace", flat=True).first() or ""
+        return find_one(rows.values_list("gateway_namespace", flat=True)) or ""
 
     def _cluster_name(self) -> str:
         return Cluster.objects.values_list("name", flat=True).get(pk=self._cluster_id)

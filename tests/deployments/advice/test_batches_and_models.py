@@ -161,6 +161,10 @@ def test_a_model_that_is_served_elsewhere_is_not_advised_again(world: World) -> 
 
 def _pair(world: World) -> tuple[Deployment, Deployment]:
     """The deployment of another model has fewer requests."""
+    return world.play("a pair of models", lambda: _serve_two(world))
+
+
+def _serve_two(world: World) -> tuple[Deployment, Deployment]:
     host = world.serving()
     version = make_classifier(world)
     draft = world.draft(name="small")

@@ -49,6 +49,10 @@ _ERRORS: tuple[ClusterError, ...] = (
 
 def canary(world: World) -> tuple[Deployment, Rollout]:
     """Half of the traffic of an address with keys goes to the candidate."""
+    return world.play("keyed canary", lambda: _canary(world))
+
+
+def _canary(world: World) -> tuple[Deployment, Rollout]:
     deployment = keyed(world)
     change = requests.request_canary(
         actor=world.member,
@@ -106,8 +110,8 @@ def test_an_abort_is_not_reported_done_while_the_route_is_refused(world: World) 
     world.cluster.refuse["HTTPRoute"] = ObjectInvalid("spec.rules: Too many: 17")
 
     actions.abort(actor=world.lead, rollout_id=rollout.pk)
-    for _ in range(30):
-        soak(world, deployment, 120)
+    for _ in range(10):
+        soak(world, deployment, 360)
         world.reconcile_now(deployment)
 
     assert world.cluster.weights("vision", "detector") == _HALF

@@ -33,6 +33,10 @@ def fresh(change: ChangeRequest) -> ChangeRequest:
 
 
 def requested_change(world: World) -> ChangeRequest:
+    return world.play("requested canary", lambda: _request(world))
+
+
+def _request(world: World) -> ChangeRequest:
     deployment = world.serving()
     return requests.request_canary(
         actor=world.member, deployment_id=deployment.pk, version_id=world.version2.pk, steps=STEPS

@@ -29,6 +29,10 @@ AGAIN: dict[str, Any] = {"state": {"running": {}}, "lastState": LAST, "restartCo
 
 
 def begun(world: World) -> Deployment:
+    return world.play("begun", lambda: _begin(world))
+
+
+def _begin(world: World) -> Deployment:
     change = request_change(world)
     world.approved(change)
     return deployment_of(change)

@@ -23,7 +23,9 @@ __all__ = ["signed_in"]
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return requests.request_deploy(actor=world.member, draft=world.draft())
+    return world.play(
+        "requested", lambda: requests.request_deploy(actor=world.member, draft=world.draft())
+    )
 
 
 def approve(world: World, change: ChangeRequest) -> ChangeRequest:

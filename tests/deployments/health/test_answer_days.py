@@ -17,6 +17,10 @@ _DAY = 24 * 3600
 
 def begun(world: World) -> Deployment:
     """Its stable revision was just taken up: its first day begins."""
+    return world.play("its first day", lambda: _begin(world))
+
+
+def _begin(world: World) -> Deployment:
     deployment = world.serving()
     watch.sweep()
     world.clock.move(900)

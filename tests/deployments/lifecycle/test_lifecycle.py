@@ -23,6 +23,10 @@ from tests.deployments.world import World
 
 
 def stopped(world: World, **changed: Any) -> Deployment:
+    return world.play(f"stopped {changed}", lambda: _stop(world, changed))
+
+
+def _stop(world: World, changed: dict[str, Any]) -> Deployment:
     deployment = world.serving(**{"environment": "staging", **changed})
     stop.stop(actor=world.member, deployment_id=deployment.pk, reason="costs too much")
     return world.reconcile_now(deployment)

@@ -24,7 +24,12 @@ INBOX_QUERIES = 26
 
 @pytest.fixture
 def change(world: World) -> ChangeRequest:
-    return requests.request_deploy(actor=world.member, draft=world.draft(), comment="For Friday.")
+    return world.play(
+        "requested for Friday",
+        lambda: requests.request_deploy(
+            actor=world.member, draft=world.draft(), comment="For Friday."
+        ),
+    )
 
 
 def decide(client: Client, change: ChangeRequest, decision: str, **typed: str) -> Any:

@@ -63,6 +63,10 @@ def pass_over(world: World, pipeline: Pipeline, rounds: int = 3) -> Pipeline:
 
 
 def serving(world: World, spec: Any = None) -> Pipeline:
+    return world.play(f"pipeline of keyed deployments {spec}", lambda: _serve(world, spec))
+
+
+def _serve(world: World, spec: Any) -> Pipeline:
     keyed(world)
     able(world)
     change = pipelines_world.request_change(world, spec)

@@ -32,8 +32,9 @@ from tests.fixtures.batching_models import BatchingModel
 
 pytestmark = [pytest.mark.django_db]
 
-REQUESTS = 200
 AT_ONCE = 16
+# Six times so many: a batch that mixes answers up mixes up each.
+REQUESTS = 6 * AT_ONCE
 _LARGE = BatchingModel("large", batching_models.mlp, (1, 8), supports_batching=True)
 # Batched as every model with a dynamic first dimension once was: its answers must be wrong.
 _GUESSED = BatchingModel(

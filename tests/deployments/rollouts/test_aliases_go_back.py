@@ -33,6 +33,10 @@ def champion() -> int:
 
 def promoted(world: World) -> Deployment:
     """r2 serves version 2, and `champion` names it."""
+    return world.play("promoted with its alias", lambda: _promote(world))
+
+
+def _promote(world: World) -> Deployment:
     point(world, 1)
     deployment, rollout = begin(world, move_alias="champion")
     finish(world, deployment, rollout)

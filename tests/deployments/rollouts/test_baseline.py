@@ -23,6 +23,12 @@ from tests.deployments.world import World
 
 
 def begin(world: World, **changed: Any) -> Rollout:
+    if changed:
+        return _begin(world, changed)
+    return world.play("beside a baseline", lambda: _begin(world, {}))
+
+
+def _begin(world: World, changed: dict[str, Any]) -> Rollout:
     world.approved(request(world, **changed))
     go(world)
     world.cluster.make_ready("detector-r2")

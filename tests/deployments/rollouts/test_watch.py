@@ -32,6 +32,10 @@ SignIn = Callable[[User], Client]
 
 def watched(world: World, seconds: int = 600) -> tuple[Deployment, Rollout]:
     """A rollout that a lead has promoted, at the beginning of its watch."""
+    return world.play(f"watched {seconds}", lambda: _promote(world, seconds))
+
+
+def _promote(world: World, seconds: int) -> tuple[Deployment, Rollout]:
     deployment, rollout = begin(world, steps=STEPS, watch_seconds=seconds, move_alias="champion")
     for _ in range(2):
         serve(world, deployment, 50)
