@@ -276,8 +276,14 @@ def _time_axis(
         unit, step = time_slots.choose_tick_step(max(times) - min(times))
         axis["tickCount"] = {"interval": unit, "step": step}
     if window is not None:
-        scale["domain"] = [_milliseconds(window.start), _milliseconds(window.end)]
+        scale["domain"] = [_vega_time(window.start), _vega_time(window.end)]
     return {"field": "at", "type": "temporal", "scale": scale, "axis": axis}
+
+
+def _vega_time(at: datetime) -> dict[str, Any]:
+    """Return a time in UTC by its parts: with `ast: true` Vega reads a lone number of a domain as a year."""
+    parts = {"year": at.year, "month": at.month, "date": at.day, "utc": True}
+    return parts | {"hours": at.hour, "minutes": at.minute, "seconds": at.second}
 
 
 def _line_layer(

@@ -59,7 +59,7 @@ def _detail_of(change: ChangeRequest) -> str:
         parts.append(f"{spec['gpus']} {unit} of {_nodes(change.revision.spec)}")
         parts.append(_replicas(spec["min_replicas"], spec["max_replicas"]))
     if address_access.is_opening(change):
-        parts.append("open to anyone who reaches the gateway")
+        parts.append("public, no key")
     if change.steps:
         parts.append(descriptions.describe_steps(plans.plan_of(change)))
     over = _over_budget(change.cost)

@@ -98,7 +98,9 @@ def describe_traffic(inputs: PlanInputs) -> str:
     if rate is None:
         return "Traffic is not known now, so times are the shortest possible."
     if not rate:
-        return "There is no traffic now, so times are the shortest possible."
+        return (
+            "There is no traffic now: steps wait for requests, so times are the shortest possible."
+        )
     now = formats.decimals(Decimal(rate), 0 if rate >= 10 else 1)
     return (
         f"Times at the {now} requests/s of now; what a plan finds, at the traffic of the last day."
@@ -114,7 +116,7 @@ def describe_finish(figures: PlanFigures) -> str:
     least = descriptions.format_about(soak)
     if figures.requests_per_second is None:
         return f"at least {least}; today's traffic is not known"
-    return f"at least {least}; there is no traffic now, and its steps wait for requests"
+    return f"at least {least}"
 
 
 def _describe_path(plan: RolloutPlan) -> str:
@@ -162,7 +164,7 @@ def _describe_cost(plan: RolloutPlan, figures: PlanFigures) -> str:
         return "Price of running both not known"
     least = "" if figures.seconds is not None else "at least "
     beside = ", with a baseline" if plan.has_baseline else ""
-    return f"+{least}{format_money(figures.total_amount)}{beside}"
+    return f"{least}+{format_money(figures.total_amount)}{beside}"
 
 
 def _offer_template(deployment: Deployment, template: RolloutTemplate) -> OfferedPlan:

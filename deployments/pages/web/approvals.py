@@ -193,6 +193,7 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
     may_reject, _ = changes.may_decide(user, change)
     may_approve, why_not = changes.may_approve(user, change)
     review = items.review_of(change)
+    version = change.revision.version if change.revision else None
     return {
         **_evidence_context(change),
         "item": items.item_of(change),
@@ -201,7 +202,8 @@ def _context_of(user: User, change: ChangeRequest, form: DecisionForm) -> dict[s
         "asked": comment_selectors.list_asked(change),
         "form": form,
         **_plan_context(change),
-        "version": change.revision.version if change.revision else None,
+        "version": version,
+        "has_passed": version is not None and all(c["ok"] is True for c in version.checks),
         "still_needed": approvals.people_still_needed(change),
         "may_approve": may_approve,
         "may_reject": may_reject,

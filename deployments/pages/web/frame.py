@@ -225,7 +225,7 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
     new = reverse("new-deployment", args=(deployment.team.slug,))
     clone = HeadAction("Clone", f"{new}?from={deployment.name}", tone="quiet")
     stop = HeadAction("Stop", reverse("stop-deployment", args=args))
-    retire = HeadAction("Retire", reverse("request-retire", args=args), tone="danger")
+    retire = HeadAction("Retire", reverse("request-retire", args=args), tone="quiet danger")
     if is_busy:
         # A stop that needs approval has to wait for the open change. A deployment that never served
         # can be retired at any time.

@@ -19,6 +19,7 @@ from deployments.registry.selectors import versions as registry_versions
 from deployments.registry.services import models as model_service
 from deployments.registry.web.charts import metric_over_versions
 from deployments.registry.web.forms import ModelForm
+from deployments.states import VersionState
 from portal.accounts import policy
 from portal.accounts.models import User
 from portal.accounts.policy import Action
@@ -36,6 +37,8 @@ class ModelVersionRow:
     version: ModelVersion
     metrics: list[Any]
     serving: list[Deployment]
+    # Ticked when the page opens, so that the button compares the newest two.
+    is_compared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ def model_page(request: HttpRequest, user: User, team: str, name: str) -> HttpRe
         "page": page,
         "metrics": metrics[:_MAX_METRICS],
         "metric_tabs": [MetricTab(m, with_query(request, metric=m), m == chosen) for m in metrics],
+        "has_datasets": any(v.metadata.get("dataset_version") for v in versions),
         "rows": _rows(versions, metrics[:_MAX_METRICS], serving),
         "aliases": model.aliases.select_related("version"),
         "chart": metric_over_versions(versions, chosen, serving) if chosen else None,
@@ -98,11 +102,13 @@ def _rows(
     metrics: list[str],
     serving: Mapping[int, list[Deployment]],
 ) -> list[ModelVersionRow]:
+    newest = [v.pk for v in versions if v.state == VersionState.READY][:2]
     return [
         ModelVersionRow(
             version=version,
             metrics=[version_metadata.metrics_of(version.metadata).get(m) for m in metrics],
             serving=serving.get(version.pk, []),
+            is_compared=version.pk in newest,
         )
         for version in versions
     ]

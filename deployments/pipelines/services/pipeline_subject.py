@@ -54,7 +54,7 @@ class PipelineSubject(ChangeSubject[RenderedPipeline]):
         pipeline, kind = pipeline_of(change), PipelineChangeKind(change.kind)
         parts = [pipeline.team.slug, pipeline.environment, pipeline.cluster.name]
         if descriptions.opens_address(kind):
-            parts.append("open to anyone who reaches the gateway")
+            parts.append("public, no key")
         return Description(
             title=descriptions.change_title(kind, pipeline.name),
             detail=" · ".join(parts),

@@ -225,6 +225,7 @@ def context_of(request: HttpRequest, user: User, version: ModelVersion) -> dict[
         "version": version,
         "reference": external_weights.parse(version.source_uri) if version.source_uri else None,
         "is_final": version.state not in _IN_PROGRESS,
+        "have_all_passed": bool(version.checks) and all(c["ok"] is True for c in version.checks),
         "format_name": catalogue.describe(version.format),
         "is_declared": catalogue.is_declared(version.format),
         **file_table.build_file_table(request, version),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -288,9 +288,18 @@ def _render_exact(cell: str) -> SafeString:
 
 
 @register.inclusion_tag("ui/tags/checks.html")
-def checks(items: Sequence[Any]) -> dict[str, Any]:
-    """Render rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`."""
-    return {"items": items}
+def checks(items: Sequence[Any], fold: str = "") -> dict[str, Any]:
+    """Render rows with `name`, `ok` (True, False, None = not known), `detail` and `fix`. With `fold`, the id of a
+    part, those that pass are folded into it.
+    """
+    passed = [item for item in items if fold and _is_passed(item)]
+    unmet = [item for item in items if item not in passed]
+    return {"items": unmet, "passed": passed, "fold": fold}
+
+
+def _is_passed(item: Any) -> bool:
+    ok = item.get("ok") if isinstance(item, Mapping) else item.ok
+    return ok is True
 
 
 @register.simple_block_tag

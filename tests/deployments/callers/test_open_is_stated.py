@@ -87,7 +87,7 @@ def test_an_open_address_is_stated_and_its_approver_reads_it(world: World) -> No
     assert made.data["state"] == "submitted", "nobody but an approver opens an address"
     assert [row["rule"] for row in made.data["required_approvals"]] == ["Four eyes"]
     assert _SENTENCE in seen_by(world.lead, f"/approvals/{made.data['id']}")
-    assert "open to anyone who reaches the gateway" in seen_by(world.lead, "/approvals")
+    assert "public, no key" in seen_by(world.lead, "/approvals")
 
 
 def test_where_the_gateway_checks_no_keys_the_request_asks_for_the_open_choice(

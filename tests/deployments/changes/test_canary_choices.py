@@ -130,7 +130,7 @@ def test_without_traffic_each_choice_says_so(world: World, signed_in: SignIn) ->
     assert choice(shown, "normal") == (
         "Normal 5 → 25 → 50 → 100% At least 2 h 10 min; today's traffic is not known "
         "Errors: not known, as no requests were read in the last day, slower answers after 15 min "
-        "+at least $2.18"
+        "at least +$2.18"
     )
     assert "Traffic is not known now, so times are the shortest possible." in shown.text
 

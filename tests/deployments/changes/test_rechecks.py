@@ -169,7 +169,7 @@ def test_the_page_reloads_the_checks_and_shows_what_fails_now(
     part = pages.page(client.get(f"{path}?checks=now", **HTMX, HTTP_HX_TARGET="checks-now"))
 
     assert f'hx-get="{path}?checks=now"' in page
-    assert "from the time of the request" in page
+    assert "at request time" in page
     assert not part.is_whole_page
     assert "Artifact fails now" in part.text
     assert "It cannot be approved until this is fixed." in part.text

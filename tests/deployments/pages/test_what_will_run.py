@@ -48,7 +48,7 @@ def test_of_a_first_deployment_what_was_chosen_is_read_and_the_defaults_are_fold
         assert chosen[name] == value
     assert defaults["Batching: Dynamic batching"] == "yes"
     assert defaults["Autoscaling"] == "Fixed"
-    assert folded.text.startswith(f"Default settings: {len(defaults)}")
+    assert folded.text.startswith(f"Default settings {len(defaults)}")
     assert len(chosen) < 15 < len(defaults)
 
 

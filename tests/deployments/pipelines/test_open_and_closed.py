@@ -122,5 +122,5 @@ def test_the_approver_of_a_pipeline_reads_that_its_address_is_open(
     answer = api.get(f"/api/v1/pipeline-changes/{change.pk}")
 
     assert ("Anyone who reaches the gateway can call it, without a key." in request) is opens
-    assert ("open to anyone who reaches the gateway" in inbox) is opens
+    assert ("public, no key" in inbox) is opens
     assert answer.data["opens_address"] is opens

@@ -63,7 +63,7 @@ def test_failures_of_every_team_are_named_with_their_team(admin: Client, world: 
 
     shown = page(admin.get("/"))
 
-    failing = rows_of(shown, "Failing")
+    failing = rows_of(shown, "Failures and alerts")
     assert [row.split()[1] for row in failing] == ["vision/detector", "Queue"]
     assert "out of GPU memory" in failing[0]
     assert shown.links["Queue of speech"] == "/audio/deployments/speech"

@@ -107,6 +107,16 @@ def test_checks_write_their_verdict_for_screen_readers() -> None:
     assert "never shown" not in html
 
 
+def test_checks_that_pass_are_folded_where_an_id_is_given() -> None:
+    rows = [{"name": "Quota", "ok": False, "detail": "6 of 4"}, {"name": "Name", "ok": True}]
+    html = render('{% checks rows "passed-checks" %}', rows=rows)
+
+    before, folded = html.split('<details id="passed-checks">')
+    assert ("Quota" in before, "Name" in before) == (True, False)
+    assert ("Quota" in folded, "Name" in folded) == (False, True)
+    assert "1 check passed" in folded
+
+
 class Limits(forms.Form):
     gpus = forms.IntegerField(label="GPUs", help_text="At most 8.", max_value=8)
 
