@@ -86,7 +86,7 @@ class TeamForm(LimitsForm):
 
 ROLE_CHOICES: Final = (
     (Role.VIEWER, "Viewer: sees everything in the team"),
-    (Role.MEMBER, "Member: uploads versions and requests changes"),
+    (Role.MEMBER, "Member: uploads and requests changes"),
     (Role.LEAD, "Lead: approves, promotes and manages members"),
 )
 
