@@ -34,7 +34,7 @@ class LimitsForm(forms.Form):
         label="Quota",
         min_value=0,
         max_value=10_000,
-        help_text="Max GPUs and Neuron devices together, for the team's deployments at max replicas and its batch jobs.",
+        help_text="For deployments at max replicas and batch jobs together. 0 stops new requests.",
         widget=forms.NumberInput(attrs={"data-unit": "GPUs or devices"}),
     )
     monthly_budget_amount = forms.DecimalField(
@@ -42,14 +42,13 @@ class LimitsForm(forms.Form):
         min_value=0,
         max_digits=12,
         decimal_places=2,
-        help_text="Change requests that would exceed it show a warning. The team is notified at 50, 80 and 100%, "
-        "and when the forecast is above it. 0: no budget, so nothing is limited; to stop requests, set the quota to 0.",
+        help_text="Requests above it show a warning, and the team is notified at 50, 80 and 100%. 0 means no budget.",
         widget=forms.NumberInput(attrs={"data-unit": "$ / month", "step": "0.01"}),
     )
     is_budget_binding = forms.BooleanField(
         label="Refuse requests over budget",
         required=False,
-        help_text="Only requests that cost more than what they replace are refused.",
+        help_text="Changes that cost no more than before are still allowed.",
     )
 
     @classmethod
@@ -87,7 +86,7 @@ class TeamForm(LimitsForm):
 
 ROLE_CHOICES: Final = (
     (Role.VIEWER, "Viewer: sees everything in the team"),
-    (Role.MEMBER, "Member: uploads versions and requests changes"),
+    (Role.MEMBER, "Member: uploads and requests changes"),
     (Role.LEAD, "Lead: approves, promotes and manages members"),
 )
 

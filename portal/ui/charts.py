@@ -415,6 +415,7 @@ def _colours(names: Sequence[str]) -> list[str]:
         "stable": "var(--stable)",
         "candidate": "var(--candidate)",
         "requested": "var(--text-3)",
+        "others": "var(--text-3)",
         IDLE: _IDLE_COLOUR,
     }
     return [own.get(name, _SERIES[i % len(_SERIES)]) for i, name in enumerate(names)]

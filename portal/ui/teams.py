@@ -30,7 +30,7 @@ def get_visible(request: HttpRequest, slug: str) -> Team:
         if team.slug == slug:
             return team
     raise NotFound(
-        f"There is no team {slug}, or you are not in it. Ask one of its leads to add you."
+        f"No page or team is called {slug}, or you are not in that team. Ask one of its leads to add you."
     )
 
 

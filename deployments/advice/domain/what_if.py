@@ -119,7 +119,7 @@ def lines_of(scenario: Scenario) -> Iterator[Line]:
     amount *= 1 - spot * discount / (_HUNDRED * _HUNDRED)
     yield _line(
         "Spot",
-        f"\N{MULTIPLICATION SIGN} (1 \N{MINUS SIGN} {_number(spot)}% \N{MULTIPLICATION SIGN} {_number(discount)}% lower)",
+        f"{_number(spot)}% of the hours, {_number(discount)}% lower",
         amount,
     )
 

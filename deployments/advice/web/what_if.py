@@ -40,6 +40,7 @@ def what_if_page(request: HttpRequest, user: User) -> HttpResponse:
     context = {
         "now_form": now_form,
         "then_form": then_form,
+        "pairs": list(zip(now_form.visible_fields(), then_form.visible_fields(), strict=True)),
         "comparison": comparison,
         "lines": list(zip(comparison.now, comparison.then, strict=True)) if comparison else [],
         "case": case if is_start else None,

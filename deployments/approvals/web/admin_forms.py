@@ -83,6 +83,20 @@ class RuleForm(forms.Form):
         choices = [_ALL, *((team.slug, team.name) for team in teams)]
         cast("forms.ChoiceField", self.fields["team"]).choices = choices
 
+    @property
+    def conditions_in_words(self) -> str:
+        """Name the conditions that the fields state, or "every change" without any."""
+        amount = self["above_month_amount"].value()
+        stated = (
+            self["team"].value(),
+            *(self["environments"].value() or ()),
+            *(descriptions.KIND_NAMES.get(kind, "") for kind in self["kinds"].value() or ()),
+            f"above ${amount} a month" if amount not in (None, "") else "",
+            self["gpus"].value(),
+            "opens an address" if self["only_opening"].value() else "",
+        )
+        return ", ".join(str(part) for part in stated if part) or "every change"
+
     def draft(self, *, is_enabled: bool) -> RuleDraft:
         data = self.cleaned_data
         return RuleDraft(

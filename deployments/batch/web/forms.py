@@ -58,8 +58,8 @@ class BatchForm(ServiceForm):
     input = forms.CharField(
         max_length=places.MAX_LENGTH,
         label="Address of the rows",
-        help_text="An upload fills it in. Otherwise a file in S3, or a prefix that ends with /. Or a queue to drain: "
-        "a Redis stream (redis://redis.TEAM.svc:6379/STREAM), an SQS queue URL, or a Kafka topic (kafka://kafka.TEAM.svc:9092/TOPIC).",
+        help_text="Filled in by an upload. Also a file or a prefix/ in S3, or a queue: "
+        "redis://redis.TEAM.svc:6379/STREAM, an SQS queue URL, kafka://kafka.TEAM.svc:9092/TOPIC.",
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
     model_version = forms.ChoiceField(label="Model version")

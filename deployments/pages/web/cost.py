@@ -83,14 +83,14 @@ def _tiles(deployment: Deployment, table: CostTable, now: datetime) -> list[Cost
         CostTile(
             f"{now:%B}",
             None if table.is_unpriced else total,
-            "final hours plus the current estimate",
+            "with the estimate of hours that are not final",
         ),
         CostTile("Current daily rate", row.usd_per_day, describe_gpus(row.gpus)),
         _unit_tile(rows, total),
         CostTile(
             "Estimated",
             None if table.is_unpriced else sum((one.estimated_amount for one in rows), zero),
-            "final shortly after each hour ends",
+            "hours that are not final yet",
         ),
     ]
 

@@ -149,7 +149,9 @@ def _render_line(line: LogLine, names: Mapping[str, str], search: str) -> str:
         f"<mark>{escape(text)}</mark>" if is_match else escape(text)
         for text, is_match in log_lines.split_matches(line.text, search)
     ]
+    # Triton logs tables that are padded to 200 columns: a wrapped row of these cannot be read.
+    kind = " grid" if line.text.startswith(("|", "+-")) else ""
     time = f' title="{line.at:%Y-%m-%d %H:%M:%S} UTC"' if line.at else ""
     short = names.get(line.pod)
     pod = f'<b title="{escape(line.pod)}">{escape(short)}</b> ' if short else ""
-    return f'<span class="{line.level.value}"{time}>{pod}{"".join(parts)}</span>\n'
+    return f'<span class="{line.level.value}{kind}"{time}>{pod}{"".join(parts)}</span>\n'

@@ -63,6 +63,10 @@ class ClusterRow:
         ]
 
     @property
+    def installed(self) -> int:
+        return sum(1 for row in self.features if row.feature.is_there)
+
+    @property
     def missing(self) -> int:
         return sum(1 for row in self.features if row.feature.is_there is False)
 

@@ -49,7 +49,8 @@ def test_fewer_replicas_from_the_page_to_the_bill(world: World, signed_in: SignI
     assert "$1,469 a month, $17,625 a year" in shown.text  # a year: 1,468.76 times 12
     row, *_ = shown.rows
     assert (row["$ a month"], row["$ a year"]) == ("$1,469", "$17,625")
-    assert (row["Where"], row["How sure"]) == ("vision/detector", "measured")
+    assert row["Where"] == "vision/detector"
+    assert "Fewer replicas · medium risk · measured" in row["What to do"]
     unfolded = shown.group("Run 1 replica instead of 3: the GPUs were 20% used in the last week.")
     assert unfolded.term("GPU utilisation, 7 days") == "20%"
     assert "Request change" in unfolded.buttons

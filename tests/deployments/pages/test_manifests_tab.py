@@ -59,7 +59,7 @@ def test_each_object_has_one_row_and_is_read_once(
     assert {row["State"] for row in rows.values()} == {"In sync"}
     assert rows["InferenceService detector-r1"] == {
         "State": "In sync",
-        "Desired and live": "",
+        "Difference": "",
         "Last change": "not known",
     }
     assert f"{len(rows)} objects: {len(rows)} in sync" in shown.part("drift").text
@@ -86,12 +86,12 @@ def test_drifted_and_deleted_objects_are_counted_in_their_rows(
     rows = rows_by_object(shown)
     assert rows["InferenceService detector-r1"] == {
         "State": "Drifted",
-        "Desired and live": "spec.predictor.minReplicas 1 7 by kubectl-edit",
+        "Difference": "spec.predictor.minReplicas 1 7 by kubectl-edit",
         "Last change": "kubectl-edit just now",
     }
     assert rows["PodDisruptionBudget detector-r1"] == {
         "State": "Missing",
-        "Desired and live": "deleted on the cluster",
+        "Difference": "deleted on the cluster",
         "Last change": "",
     }
     count = f"{len(rows)} objects: {len(rows) - 2} in sync, 1 drifted, 1 missing"
@@ -115,7 +115,7 @@ def test_an_object_of_another_installation_is_not_shown_as_missing(
 
     assert rows["InferenceService detector-r1"] == {
         "State": "Not ours",
-        "Desired and live": "An object of this name belongs to another installation of Slipway.",
+        "Difference": "An object of this name belongs to another installation of Slipway.",
         "Last change": "",
     }
 
@@ -145,7 +145,7 @@ def test_without_an_answer_the_rows_are_those_of_the_last_check(
     rows = rows_by_object(shown)
     assert rows["InferenceService detector-r1"] == {
         "State": "Drifted",
-        "Desired and live": "spec.predictor.maxReplicas 1 3 by me",
+        "Difference": "spec.predictor.maxReplicas 1 3 by me",
         "Last change": "not known",
     }
     assert {row["State"] for name, row in rows.items() if "Inference" not in name} == {"Not known"}
@@ -167,7 +167,7 @@ def test_an_edit_on_a_real_api_server_is_named_and_counted_once(
     rows = rows_by_object(shown)
     row = rows["InferenceService detector-r1"]
     assert row["State"] == "Drifted"
-    assert row["Desired and live"] == "spec.predictor.maxReplicas 1 3 by kubectl-edit"
+    assert row["Difference"] == "spec.predictor.maxReplicas 1 3 by kubectl-edit"
     assert row["Last change"].startswith("kubectl-edit")
     assert rows["Namespace vision"]["Last change"].startswith("Slipway")
     in_sync = sum(one["State"] == "In sync" for one in rows.values())

@@ -188,8 +188,8 @@ def test_a_kept_estimate_stands_in_the_ledger_by_group(
     own = page(admin.get("/costs/ledger?holder=vision"))
 
     assert kept.term("Estimated") == computed.term("Estimated")
-    assert {row["Node"] for row in kept.rows} == {"all nodeslocal"}
-    assert [row["Kind"] for row in own.rows] == ["allocated estimated"]
+    assert {row["Node"] for row in kept.rows} == {"all nodes local"}
+    assert [row["Workload"] for row in own.rows] == ["detector r1 vision estimated"]
     assert sorted(row["Cost"] for row in kept.rows) == sorted(row["Cost"] for row in computed.rows)
 
 

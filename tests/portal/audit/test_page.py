@@ -36,8 +36,8 @@ def test_the_audit_page_says_up_to_where_and_when_it_was_verified() -> None:
 
     text = _banner(is_admin=False)
 
-    assert "Verified up to position 1520, " in text
-    assert "no event was changed or deleted." in text
+    assert "Verified up to event 1520, " in text
+    assert "none was changed or deleted." in text
 
 
 def test_a_failed_verification_names_the_row_to_admins_only() -> None:

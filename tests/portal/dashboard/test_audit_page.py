@@ -54,7 +54,7 @@ def test_what_one_did_in_a_minute_is_one_row(world: World, signed_in: SignIn) ->
     earlier = next(group.all("details"))
     assert next(earlier.all("summary")).text == "and 2 more events"
     assert group.terms("limit") == ["2 → 3", "1 → 2", "3 → 4"]
-    assert group.text.count("deployment.target_set") == 3
+    assert group.text.count("set a standing target of vision/detector") == 3
 
 
 def test_a_request_and_its_deployment_are_one_object(world: World, signed_in: SignIn) -> None:
