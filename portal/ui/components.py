@@ -92,7 +92,7 @@ COMPONENTS: Final = (
         "tile",
         "Figure",
         "The few numbers of a page: tiles at its top, figures in a card, facts as a list.",
-        "tile trend figures facts left meter two",
+        "tile trend figures facts sums left meter two",
     ),
     _define(
         "meter",
@@ -112,9 +112,9 @@ COMPONENTS: Final = (
         "table",
         "Table",
         "Sorted and filtered in the address; on a phone each row becomes a card.",
-        "cards num two check-col blank",
+        "cards num two beside check-col blank compact packed",
         pages="objects more stack changes audit timeline savings split prices gpu-name guards plan-fields"
-        " plan-steps input unit row-flex compare group same",
+        " plan-steps input unit row-flex compare group same requests rules halves",
     ),
     _define(
         "filters",
@@ -214,6 +214,7 @@ COMPONENTS: Final = (
         "Code and changes",
         "Text to copy, what changed in it, and what a program logged.",
         "code copy wrapped diff gap same changes log error warning debug log-foot",
+        pages="long grid",
     ),
     _define(
         "prose",
