@@ -206,7 +206,7 @@ def test_the_check_counts_the_objects_that_the_page_lists(world: World, signed_i
         world.draft("other"), world.version1, clusters.get_cluster(world.cluster_id)
     ).manifests.count("\nkind: ")
     assert f"all {count} objects and the route" in check["detail"]
-    assert f"{count} objects: " in text
+    assert f"{count} objects, exactly as they will be applied" in text
 
 
 def test_a_candidate_with_all_requests_is_not_promoted_from_100_to_100(
