@@ -6,12 +6,13 @@ import re
 from typing import Final
 
 from deployments.access.domain.kind import Credential
-from deployments.callers.services import keys
+from deployments.callers.services import key_rows, keys
 from deployments.callers.services.issuing import NewKey
 from deployments.callers.services.keys import KeyDraft
 from deployments.models import Deployment
 from deployments.serving.selectors import deployments
 from deployments.states import ConsumerKind
+from portal.accounts.local import step_up
 from portal.accounts.models import User
 from portal.core.errors import Conflict
 
@@ -29,7 +30,8 @@ def takes_key(deployment: Deployment) -> bool:
 
 def create(*, actor: User, deployment_id: int) -> NewKey:
     """Create a key that ends after a day, of a caller named after the actor. Raises Conflict where no keys are used."""
-    deployment = deployments.get_visible_by_id(actor=actor, deployment_id=deployment_id)
+    deployment = key_rows.changeable(actor, deployment_id)
+    step_up.require(actor)
     if not takes_key(deployment):
         raise Conflict(f"{deployment} does not ask for keys.", code="no_keys")
     contact = actor.email or actor.display_name

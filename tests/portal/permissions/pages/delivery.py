@@ -123,7 +123,8 @@ DEPLOYMENTS: Final = (
     Row(f"POST {DEPLOYMENT}/targets", MEMBERS, ok=302, body=TARGET),
     Row(f"POST {DEPLOYMENT}/callers", LEADS, body=CALLER),
     Row(f"POST {DEPLOYMENT}/try", TEAM, ok=422, body={"body": "["}),
-    Row(f"POST {DEPLOYMENT}/try/key", LEADS),
+    # Its address is open.
+    Row(f"POST {DEPLOYMENT}/try/key", LEADS, ok=409),
     Row(
         "POST approvals/<int:change_id>",
         DECIDERS,
