@@ -38,4 +38,13 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// Somebody else decided while a comment was typed: the text moves to where it can still be said.
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+  const typed = target.matches("#decision") && target.querySelector("[name=comment]")?.value;
+  const comment = document.getElementById("new-comment");
+  if (!typed || !comment || fragment.querySelector("[name=comment]")) return;
+  comment.value = [comment.value, typed].filter(Boolean).join("\n");
+  comment.closest("details").open = true;
+});
+
 if (["#approve", "#reject"].includes(window.location.hash)) decide(window.location.hash.slice(1));

@@ -195,12 +195,31 @@
     const { xhr } = event.detail;
     // 401: session.js says it.
     if (xhr.status === 401 || xhr.getResponseHeader("HX-Retarget")) return;
-    toast(`The server answered ${xhr.status} ${xhr.statusText}. Reload the page, and contact a platform admin if it keeps happening.`, UNREACHABLE);
+    toast(`The portal answered with an error (${xhr.status}). What you typed is still here: try again, and contact a platform admin if it keeps happening.`, UNREACHABLE);
   });
   document.addEventListener("htmx:sendError", () =>
     toast("The portal is not responding. This page retries automatically.", UNREACHABLE));
 
   document.addEventListener("htmx:load", refreshTimes);
+
+  // A form is sent once, however often somebody clicks while its answer is on the way. Not for ever: the browser may
+  // have given up.
+  const GIVEN_UP_AFTER = 20_000;
+  document.addEventListener("submit", (event) => {
+    const { target, submitter, defaultPrevented } = event;
+    if (defaultPrevented || target.method !== "post") return;
+    if (Date.now() - (target.dataset.sentAt ?? 0) < GIVEN_UP_AFTER) {
+      event.preventDefault();
+      return;
+    }
+    target.dataset.sentAt = Date.now();
+    submitter?.setAttribute("aria-busy", "true");
+  });
+  // Also for a page that comes back from the browser's memory.
+  addEventListener("pageshow", () => all("form[data-sent-at]").forEach((form) => {
+    delete form.dataset.sentAt;
+    all("[aria-busy]", form).forEach((button) => button.removeAttribute("aria-busy"));
+  }));
 
   // Forms that are rendered again at each change: the answer to an earlier change would undo this one.
   const abort = (event) => {
@@ -234,6 +253,9 @@
     if (hidden > 0) row.scrollLeft = hidden + 24;
   });
 
-  // The first wrong field of a form that came back.
-  document.querySelector("main [aria-invalid='true']:not(.gallery *)")?.focus();
+  // The first wrong field of a form that came back; else that of a form people come for, if they see it at once.
+  const wrong = document.querySelector("main [aria-invalid='true']:not(.gallery *)");
+  const first = document.querySelector("main [data-first-field] :is(input:not([type=hidden]), select)");
+  if (wrong) wrong.focus();
+  else if (first && !location.hash && first.getBoundingClientRect().bottom < innerHeight) first.focus();
 })();

@@ -47,6 +47,8 @@ from portal.ui.access import keeps_input, people_only
 from portal.ui.htmx import respond
 
 _MAX_ROWS = 20
+# Names in the query of a poll how far the decision was that the page shows.
+_SHOWN = "shown"
 _DONE = {
     "approve": "Approved.",
     "reject": "Rejected.",
@@ -140,23 +142,44 @@ def change(request: HttpRequest, user: User, change_id: int) -> HttpResponse:
             return redirect("change", change_id=change_id)
         if isinstance(form.refusal, AlreadyDone):
             messages.info(request, form.refusal.message)
-            return redirect("change", change_id=change_id)
+            if not _comment_to_keep(form):
+                return redirect("change", change_id=change_id)
         change = changes.get_visible(actor=user, change_id=change_id)
     is_final = not CHANGE[ChangeState(change.state)]
+    reading = _name_reading(change)
     # It calls the cluster, so the page loads it separately.
     is_requested = "checks" in request.GET and request.method == "GET"
     repeated = recheck.repeat(actor=user, change_id=change_id) if is_requested else None
     return respond(
         request,
         "pages/change.html",
-        _context_of(user, change, form) | {"is_final": is_final, "recheck": repeated},
+        {
+            **_context_of(user, change, form),
+            "is_final": is_final,
+            "recheck": repeated,
+            "reading": reading,
+            "kept_comment": _comment_to_keep(form),
+        },
         parts={
-            "change-head": "pages/_change_head.html",
+            "change-head": "pages/_change_head.html"
+            if request.GET.get(_SHOWN) == reading
+            else "pages/_change_poll.html",
             "checks-now": "pages/_checks_now.html",
         },
         is_final=is_final,
         status=form.status if form.is_bound else 200,
     )
+
+
+def _name_reading(change: ChangeRequest) -> str:
+    """Return a name for how far the decision is. A poll that names another one gets the decision as well."""
+    return f"{change.state}-{change.approvals.count()}"
+
+
+def _comment_to_keep(form: DecisionForm) -> str:
+    """Return the comment that was typed for a decision which somebody else has made meanwhile. Empty if none."""
+    is_late = form.is_bound and isinstance(form.refusal, AlreadyDone)
+    return str(form.cleaned_data.get("comment", "")) if is_late else ""
 
 
 def _decide(user: User, change: ChangeRequest, form: DecisionForm) -> ChangeRequest:

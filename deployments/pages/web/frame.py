@@ -13,7 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from deployments.approvals.selectors import earlier_approvals
-from deployments.changes.web import items
+from deployments.changes.selectors import roll_backs
+from deployments.changes.web import items, roll_back_summaries
 from deployments.delivery.domain.drift import Drift, DriftOutcome
 from deployments.environments.domain import environment_rules
 from deployments.models import Deployment, Rollout
@@ -70,6 +71,8 @@ class HeadAction:
     url: str
     tone: str = ""
     detail: str = ""
+    # The revision to roll back to. None: the action is a link to its page.
+    restores: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,9 @@ def head_of(
         "open_change": None if rollout else open_change,
         "can_request": can_request,
         "has_pending_drift": Drift.from_json(deployment.drift).outcome == DriftOutcome.PENDING,
-        "actions": _actions(deployment, can_request=can_request, is_busy=open_change is not None),
+        "actions": _actions(
+            user, deployment, can_request=can_request, is_busy=open_change is not None
+        ),
     }
 
 
@@ -217,7 +222,9 @@ def rollout_text(view: RolloutSummary) -> str:
     )
 
 
-def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> list[HeadAction]:
+def _actions(
+    user: User, deployment: Deployment, *, can_request: bool, is_busy: bool
+) -> list[HeadAction]:
     """Return the actions that are possible now. Services refuse others."""
     if not can_request or deployment.is_retired or deployment.stable_revision is None:
         return []
@@ -238,18 +245,24 @@ def _actions(deployment: Deployment, *, can_request: bool, is_busy: bool) -> lis
         return [clone, retire, start]
     scale = HeadAction("Scale", reverse("request-scale", args=args))
     canary = HeadAction("Request a canary", reverse("request-canary", args=args), tone="primary")
-    back, promote = _roll_back(deployment), _promotion(deployment)
+    back, promote = _roll_back(user, deployment), _promotion(deployment)
     return [clone, retire, stop, scale, *back, *promote, canary]
 
 
-def _roll_back(deployment: Deployment) -> list[HeadAction]:
-    """Return the way back to what served before, else to the choice of what ran. Empty without any."""
+def _roll_back(user: User, deployment: Deployment) -> list[HeadAction]:
+    """Return the way back to what served before, else to the choice of what ran. Empty without any. It is one click
+    for those who need no new approval.
+    """
     url = reverse("request-roll-back", args=(deployment.team.slug, deployment.name))
-    previous = earlier_approvals.previously_serving(deployment)
-    if previous is not None:
-        number = previous.number
-        return [HeadAction("Roll back", f"{url}?revision={number}", detail=f"to r{number}")]
-    return [HeadAction("Roll back", url)] if revision_roles.list_restorable(deployment) else []
+    now, previous = deployment.stable_revision, earlier_approvals.previously_serving(deployment)
+    if now is None or previous is None:
+        return [HeadAction("Roll back", url)] if revision_roles.list_restorable(deployment) else []
+    number = previous.number
+    may_decide = policy.is_allowed(user, Action.PROMOTE, deployment)
+    if may_decide and roll_backs.preview(user, deployment, previous).earlier is not None:
+        changes = roll_back_summaries.describe_changes(now, previous)
+        return [HeadAction("Roll back", url, detail=changes, restores=number)]
+    return [HeadAction("Roll back", f"{url}?revision={number}", detail=f"to r{number}")]
 
 
 def _promotion(deployment: Deployment) -> list[HeadAction]:

@@ -80,7 +80,9 @@ def test_a_lead_rolls_back_with_one_click_and_what_changes_in_sight(
     promoted(world)
     client, notices = signed_in(world.lead), Notice.objects.count()
     head = page(client.get(ONE)).part("deployment-head")
-    confirm = page(client.get(head.link("Roll back to r1")))
+    assert "Roll back to r1, detector:1" in head.text
+    assert head.hidden("revision") == "1"
+    confirm = page(client.get(CONFIRM))
     assert f"No approval needed: {approved_before()}" in confirm.text
     assert confirm.hidden("revision") == "1"
     assert "Choose another revision" in confirm.links

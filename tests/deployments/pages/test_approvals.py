@@ -56,6 +56,23 @@ def test_a_lead_finds_the_request_sees_why_and_approves(
     assert approval.evidence_hash == change.evidence_hash
 
 
+def test_a_poll_brings_the_decision_only_when_somebody_decided(
+    world: World, change: ChangeRequest, signed_in: SignIn
+) -> None:
+    client, path = signed_in(world.lead2), f"/approvals/{change.pk}"
+    poll = f"{path}?shown=submitted-0"
+    assert f'hx-get="{poll}"' in client.get(path).content.decode()
+    before = client.get(poll, **HTMX, HTTP_HX_TARGET="change-head").content.decode()
+
+    decisions.approve(actor=world.lead, change_id=change.pk, evidence_hash=change.evidence_hash)
+    after = client.get(poll, **HTMX, HTTP_HX_TARGET="change-head").content.decode()
+
+    assert "hx-swap-oob" not in before
+    assert after.count("hx-swap-oob") == 2
+    assert "1 of 1 approval given" in after
+    assert 'value="approve"' not in after
+
+
 def test_an_approver_reads_the_warnings_of_the_cluster(world: World, signed_in: SignIn) -> None:
     warning = "serving.kserve.io/v1beta1 is deprecated"
     world.cluster.warn["InferenceService"] = warning

@@ -1,0 +1,27 @@
+"""Fixtures of journeys: a browser for a module, and people who come to the portal with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+from pytest_django.live_server_helper import LiveServer
+
+from tests.deployments.browsing import chromium_for_tests
+from tests.deployments.world import World, cluster_calls, moving_clock, world
+from tests.journeys.visitor import Visit, visiting
+
+__all__ = ["cluster_calls", "moving_clock", "world"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with chromium_for_tests() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(chromium: Browser, live_server: LiveServer, world: World) -> Iterator[Visit]:
+    with visiting(chromium, live_server.url) as opened:
+        yield opened
