@@ -93,7 +93,7 @@ def _build(cache: Path, folder: Path) -> Build:
     # once it has its metadata.
     try:
         _run_uv(["venv", "--quiet", "--python", sys.executable, str(folder)], cache, ends=None)
-        command = ["pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        command = ["pip", "install", "--quiet", "--no-deps"]
         command += ["--python", str(folder / "bin" / "python"), "-r", str(LOCK)]
         _run_uv(command, cache, ends=started + 60 * minutes)
         _add_metadata(folder)
