@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Every part is a process of its own: without compiled files each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-reset test test-cluster coverage check bench install openapi lock sbom release FORCE
+.PHONY: demo demo-reset test test-cluster test-engines coverage check bench engines install openapi lock sbom release FORCE
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -29,6 +29,10 @@ test: $(STAMP)
 test-cluster: $(STAMP)
 	@$(BIN)/python -m tests.cluster $(ARGS)
 
+# The commands of rendered pods on real engines, installed into a cache; see CONTRIBUTING.md.
+test-engines: $(STAMP)
+	@$(BIN)/python -m tests.engines $(ARGS)
+
 # Branch coverage of the product, without the embedded cluster. Not a part of `make test`, which it would
 # slow down by a third; the end-to-end tests are left out, because what they reach others reach too.
 COVERED ?= tests --ignore tests/e2e
@@ -46,6 +50,10 @@ bench: $(STAMP)
 
 openapi: $(STAMP)
 	@$(BIN)/python -m portal.management.check --write-openapi
+
+# Adds the newest release of each engine to deployments/engines, and prints what it changed.
+engines: $(STAMP)
+	@$(BIN)/python -m tests.engine_releases $(ARGS)
 
 # Pins versions anew: make lock keeps what is pinned, make lock ARGS=--upgrade renews all.
 lock: $(STAMP)

@@ -176,6 +176,7 @@ def _settings() -> frozenset[str]:
     files = [
         *(ROOT / "tests" / "cluster").glob("*.py"),
         *(ROOT / "tests" / "contract").glob("*.py"),
+        *(ROOT / "tests" / "engines").glob("*.py"),
     ]
     of_tests = re.findall(r"SLIPWAY_\w+", " ".join(path.read_text() for path in files))
     return frozenset({*variables_read(), *of_tests})

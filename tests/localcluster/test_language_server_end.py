@@ -20,7 +20,7 @@ _TOKENS = 60  # a second and more
 
 
 @contextmanager
-def _server(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def running_server(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     (port,) = free_ports.take(1)
     process = subprocess.Popen(
         [
@@ -29,7 +29,6 @@ def _server(*options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
             "slipway_localcluster.language_server",
             f"--port={port}",
             *options,
-            "chat",
         ],
         env=dict(language_container.environment()),
         stdout=subprocess.DEVNULL,
@@ -77,7 +76,7 @@ def _reason_after_sigterm(process: subprocess.Popen[bytes], url: str) -> str:
 def test_what_runs_at_sigterm_ends_as_the_real_server_ends_it(
     options: list[str], reason: str
 ) -> None:
-    with _server(*options) as (process, url):
+    with running_server("chat", *options) as (process, url):
         assert _reason_after_sigterm(process, url) == reason
         assert process.wait(10) == 0
 

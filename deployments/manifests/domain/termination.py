@@ -7,9 +7,9 @@ must not restart because the portal was upgraded.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
+from deployments.engines.domain import images, table
 from deployments.manifests.domain.metadata import ServedRevision
 from deployments.spec.domain import serving_spec
 from deployments.spec.domain.engines import OTHER_GRACE_SECONDS
@@ -23,11 +23,6 @@ _EXIT_SECONDS: Final = 10
 # max-revision-timeout-seconds).
 _KNATIVE_DEFAULT_SECONDS: Final = 300
 _KNATIVE_MOST_SECONDS: Final = 600
-# The first vLLM with --shutdown-timeout. It aborts what runs at SIGTERM, unless it is given.
-_DRAINING_VLLM: Final = (0, 18)
-# The images whose tags are releases of vLLM.
-_VLLM_IMAGES: Final = ("vllm-openai", "pytorch-inference-vllm-neuronx")
-_RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)\.\d+([-+.].*)?")
 # Ends once the server runs no request in two readings, or is gone. A server that does not answer in time is busy.
 _WAIT_UNTIL_IDLE: Final = """\
 import ssl, sys, time, urllib.request
@@ -102,7 +97,7 @@ def vllm_args(spec: ServingSpec, image: str) -> list[str]:
     """Return the drain of vLLM itself, where the image is known to have it: an older one refuses the argument."""
     if not (spec.termination_grace_seconds and _drains(image)):
         return []
-    return [f"--shutdown-timeout={drain_seconds(spec)}"]
+    return [f"{table.SHUTDOWN_TIMEOUT}={drain_seconds(spec)}"]
 
 
 def lifecycle(served: ServedRevision, image: str) -> dict[str, Any]:
@@ -135,9 +130,6 @@ def _before(command: list[str]) -> dict[str, Any]:
 
 
 def _drains(image: str) -> bool:
-    repository, _, tag = image.partition("@")[0].rpartition(":")
-    name = repository.rpartition("/")[2]
-    release = _RELEASE.fullmatch(tag)
-    if release is None or not name.startswith(_VLLM_IMAGES):
-        return False
-    return (int(release[1]), int(release[2])) >= _DRAINING_VLLM
+    """vLLM aborts what runs at SIGTERM, unless it has a shutdown timeout and is given one."""
+    release = images.read_vllm_release(image)
+    return release is not None and release >= table.find_first_with(table.SHUTDOWN_TIMEOUT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from deployments.engines.domain import images
 from deployments.manifests.domain import language_runtime, pod_template, termination
 from deployments.manifests.domain.accelerators import vllm_neuron
 from deployments.manifests.domain.metadata import (
@@ -22,6 +23,9 @@ MULTI_NODE_RUNTIME: Final = "kserve-huggingfaceserver-multinode"
 _FORMAT = {"name": "huggingface", "version": "1"}
 # Where the download puts the weights, of a hub or of an uploaded version.
 MODELS: Final = "/mnt/models"
+_SERVE: Final = ("vllm", "serve")
+# The first release of the table that starts only if the model is the first argument.
+_MODEL_FIRST: Final = (0, 18)
 
 
 def parallel_args(llm: Llm) -> list[str]:
@@ -96,8 +100,20 @@ def model(context: ManifestContext, served: ServedRevision) -> dict[str, Any]:
     )
     image = spec.image or context.vllm_image
     drain = termination.vllm_args(spec, image)
-    args = [MODELS, f"--served-model-name={served.model_name}", *drain, *own]
-    return {**fields, "image": image, "args": args}
+    args = [f"--served-model-name={served.model_name}", *drain, *own]
+    return {**fields, "image": image, **_start(spec, image, args)}
+
+
+def _start(spec: ServingSpec, image: str, args: list[str]) -> dict[str, list[str]]:
+    """Return the fields that start the server with the model as its first argument: KServe puts the arguments of the
+    runtime before these. Pods that may run already keep their template: those of a known older release, which takes
+    the model anywhere, and those of revisions from before the grace was a setting.
+    """
+    release = images.read_vllm_release(image)
+    is_older = release is not None and release < _MODEL_FIRST
+    if is_older or not spec.termination_grace_seconds:
+        return {"args": [MODELS, *args]}
+    return {"command": [*_SERVE, MODELS], "args": args}
 
 
 def home_env() -> list[dict[str, str]]:
@@ -132,7 +148,7 @@ def workers(served: ServedRevision, pods: PlacedPods) -> dict[str, Any]:
 def serving_runtime(context: ManifestContext) -> Manifest:
     container = {
         "image": context.vllm_image,
-        "command": ["vllm", "serve"],
+        "command": list(_SERVE),
         "args": ["--port=8080"],
         "env": home_env(),
         "ports": [{"name": "http1", "containerPort": 8080, "protocol": "TCP"}],

@@ -26,6 +26,7 @@ from deployments.preflight.services import (
     placement_checks,
     queue_checks,
     quota_checks,
+    release_checks,
     revision_checks,
     scaling_checks,
     signing_checks,
@@ -281,6 +282,7 @@ def _check_cluster(subject: Subject) -> list[Check]:
         *queue_checks.check_queue(subject.context, subject.spec, subject.cluster),
         *volume_checks.check_volume(subject.context, subject.spec, cluster_id=subject.cluster.id),
         *revision_checks.check_tuning(subject.version, subject.spec),
+        *release_checks.check(subject.version, subject.spec, subject.rendered.manifests),
     ]
 
 

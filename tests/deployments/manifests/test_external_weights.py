@@ -64,7 +64,7 @@ def test_the_weights_are_those_of_the_version(
     spec = workload["spec"]
     if engine == "kserve-vllm":
         model = spec["predictor"]["model"]
-        assert (model["storageUri"], model["args"][0]) == (where, "/mnt/models")
+        assert (model["storageUri"], model["command"][-1]) == (where, "/mnt/models")
     elif engine == "kserve-tensorrt-llm":
         assert spec["predictor"]["model"]["storageUri"] == where
     elif engine == "kserve-sglang":

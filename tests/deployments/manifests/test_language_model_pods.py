@@ -162,3 +162,35 @@ def test_in_standard_mode_kserve_publishes_no_address_of_its_own() -> None:
     standard = made("kserve-vllm")["InferenceService"]["metadata"]["labels"]
 
     assert standard["networking.kserve.io/visibility"] == "cluster-local"
+
+
+@pytest.mark.parametrize(
+    ("image", "grace", "command", "first"),
+    [
+        (
+            "vllm/vllm-openai:v0.32.0",
+            600,
+            ["vllm", "serve", "/mnt/models"],
+            "--served-model-name=chat",
+        ),
+        (
+            "mirror/vllm@sha256:" + "ab" * 32,
+            600,
+            ["vllm", "serve", "/mnt/models"],
+            "--served-model-name=chat",
+        ),
+        ("vllm/vllm-openai:v0.11.0", 600, None, "/mnt/models"),
+        ("mirror/vllm@sha256:" + "ab" * 32, 0, None, "/mnt/models"),
+    ],
+)
+def test_vllm_gets_its_model_before_any_option(
+    image: str, grace: int, command: list[str] | None, first: str
+) -> None:
+    """KServe puts the runtime's --port before these arguments, and vLLM from 0.18 on then does not start. What may run
+    already, of an older release or of a revision from before the grace was a setting, keeps its template.
+    """
+    more = {"image": image, "termination_grace_seconds": grace}
+
+    model = pod_of(made("kserve-vllm", more))["model"]
+
+    assert (model.get("command"), model["args"][0]) == (command, first)

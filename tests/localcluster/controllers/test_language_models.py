@@ -100,7 +100,12 @@ def test_it_says_what_it_is(served: Running) -> None:
     ("path", "body", "status", "message"),
     [
         ("chat/completions", {"model": "other"}, 404, "The model `other` does not exist."),
-        ("chat/completions", {"messages": []}, 400, "messages must be a non-empty list"),
+        (
+            "chat/completions",
+            {"messages": []},
+            400,
+            "Cannot apply chat template to an empty conversation",
+        ),
         (
             "chat/completions",
             {"messages": [{"role": "user", "content": "a" * 5000}]},
@@ -108,7 +113,7 @@ def test_it_says_what_it_is(served: Running) -> None:
             "maximum",
         ),
         ("chat/completions", {"max_tokens": -1}, 400, "max_tokens must be at least 1, got -1."),
-        ("completions", {}, 400, "prompt must be a non-empty string"),
+        ("completions", {}, 400, "must be provided and non-empty"),
     ],
 )
 def test_a_bad_request_is_refused_and_counts_as_no_request(

@@ -1,6 +1,7 @@
 """Starts the local cluster's own language server in place of vLLM's or SGLang's."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,11 @@ _COMMANDS = {
     ("vllm", "serve"): _VLLM,
     ("python3", "-m", "sglang.launch_server"): _SGLANG,
 }
+_RELEASE = re.compile(r":v?(\d+)\.(\d+)\.")
+_MODEL_FIRST = (
+    "`model` should be provided as the first positional argument when using `vllm serve`. "
+    "i.e. `vllm serve <model> --<arg> <value>`."
+)
 _PORT = "--port="
 _HOST = "--host="
 _STEP = "LOCALCLUSTER_STEP_SECONDS"
@@ -29,12 +35,28 @@ def _server_of(container: JsonObject) -> str | None:
     """Return the server that the container starts. None if it starts none. Only vLLM's image starts its server
     without a command.
     """
-    command = tuple(str(item) for item in container.get("command") or ())
+    command = _texts(container, "command")
     if command:
-        return _COMMANDS.get(command)
+        return next(
+            (server for start, server in _COMMANDS.items() if _begins(command, start)), None
+        )
     repository = str(container.get("image", "")).partition("@")[0]
     is_vllm = repository.rpartition("/")[2].partition(":")[0] == "vllm-openai"
     return _VLLM if is_vllm else None
+
+
+def _texts(container: JsonObject, field: str) -> tuple[str, ...]:
+    return tuple(str(item) for item in container.get(field) or ())
+
+
+def _begins(command: tuple[str, ...], start: tuple[str, ...]) -> bool:
+    return command[: len(start)] == start
+
+
+def _needs_model_first(container: JsonObject) -> bool:
+    """vLLM before 0.18 takes the model anywhere; one without a release in its tag is taken for a current one."""
+    release = _RELEASE.search(str(container.get("image", "")))
+    return release is None or (int(release[1]), int(release[2])) >= (0, 18)
 
 
 def plan_launch(
@@ -42,7 +64,17 @@ def plan_launch(
 ) -> triton.Launch:
     """Return the server's arguments, with a port of this machine."""
     server = _server_of(container) or _VLLM
-    arguments = [str(item) for item in container.get("args") or ()]
+    command = _texts(container, "command")
+    program = next((start for start in _COMMANDS if _begins(command, start)), ())
+    # The model may follow the program.
+    arguments = [*command[len(program) :], *_texts(container, "args")]
+    if (
+        server == _VLLM
+        and arguments
+        and arguments[0].startswith("-")
+        and _needs_model_first(container)
+    ):
+        raise triton.BadArguments(_MODEL_FIRST)
     declared = [item.removeprefix(_PORT) for item in arguments if item.startswith(_PORT)]
     if any(not text.isdigit() for text in declared):
         raise triton.BadArguments(f"{_PORT} needs a number")
@@ -50,9 +82,8 @@ def plan_launch(
     others = [item for item in arguments if not item.startswith((_PORT, _HOST))]
     # Before the others: an option with a list takes what follows it.
     own = (f"--server={server}", f"--image={container.get('image', '')}", f"{_PORT}{port}")
-    command = (sys.executable, "-m", language_server.__name__, *own, *others)
     return triton.Launch(
-        command=command,
+        command=(sys.executable, "-m", language_server.__name__, *own, *others),
         ports={int(declared[-1]) if declared else _DEFAULT_PORTS[server]: port},
         http_port=port,
         repositories=(),

@@ -1,0 +1,1 @@
+"""The releases of engines: what each takes and has."""

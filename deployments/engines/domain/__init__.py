@@ -1,0 +1,1 @@
+"""The table of releases, and what a release lacks."""

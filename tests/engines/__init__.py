@@ -1,0 +1,1 @@
+"""Real engines on this machine's processor, with models of random weights: `make test-engines`."""
