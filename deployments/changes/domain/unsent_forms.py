@@ -15,10 +15,16 @@ MAX_LENGTH: Final = 60_000
 
 
 def split_fields(fields: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the fields that may be stored, and the names of those that are left out."""
+    """Return the fields that may be stored, and the names of those that are left out.
+
+    Nobody types NUL, and PostgreSQL does not store it.
+    """
     kept: dict[str, str] = {}
     left_out: list[str] = []
-    for name, text in fields.items():
+    without_nul = {
+        name: text.replace("\0", "") for name, text in fields.items() if "\0" not in name
+    }
+    for name, text in without_nul.items():
         may_hold_secret = name in FREE_TEXTS or bool(_PASSWORD.search(text))
         if not may_hold_secret:
             kept[name] = text

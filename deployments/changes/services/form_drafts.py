@@ -47,7 +47,11 @@ def save(
         return
     at = clock.now()
     row = FormDraft.objects.filter(user=actor, team=team, key=key).first()
-    values = {"fields": kept, "left_out": left_out, "version_label": version_label[:200]}
+    values = {
+        "fields": kept,
+        "left_out": left_out,
+        "version_label": version_label.replace("\0", "")[:200],
+    }
     if row is None:
         if kept:
             _create(actor, team, key, {**values, "changed_at": at})

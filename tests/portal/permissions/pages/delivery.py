@@ -128,7 +128,8 @@ DEPLOYMENTS: Final = (
     Row(
         "POST approvals/<int:change_id>",
         DECIDERS,
-        ok=302,
+        # It was approved already, so the page comes back with the comment.
+        ok=409,
         body={"decision": "reject", "comment": "no"},
     ),
 )
