@@ -171,5 +171,5 @@ def test_the_form_says_what_each_step_finds_or_that_it_is_not_known(
     assert "What each step detects is not known" in unknown
     assert "times stable's error rate" not in unknown
     assert "times stable's error rate" in known
-    assert "1 replica of the candidate" in known
-    assert "4 replicas of the candidate" in known
+    assert "1 replica;" in known
+    assert "4 replicas;" in known

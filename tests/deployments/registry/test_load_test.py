@@ -25,7 +25,7 @@ from deployments.registry.gateways import load_test
 from deployments.registry.services import verification, versions
 from deployments.registry.services.examination.checklist import LeaseLost
 from deployments.states import VersionState
-from portal.core.definitions.figures import format_milliseconds
+from portal.core.definitions.figures import format_milliseconds, format_seconds
 from tests.deployments import onnx_models
 from tests.deployments.registry.test_triton_code import MODEL, PYTHON
 from tests.deployments.uploading import People, Upload
@@ -84,7 +84,7 @@ def test_an_ensemble_is_loaded_and_answers(
     assert step(version) == {"name": "Load test", "ok": True, "detail": result.describe()}
     client.force_login(people.viewer)
     card = page(client.get(f"/vision/models/classes/{version.number}")).part("load-test")
-    assert card.term("Loaded in") == f"{result.load_seconds:.1f} s"
+    assert card.term("Loaded in") == format_seconds(result.load_seconds)
     assert card.term("First answer") == format_milliseconds(result.first_ms)
     answer = client.get(f"/api/v1/versions/{version.pk}").json()["load_test"]
     assert answer == {
