@@ -179,7 +179,7 @@ def test_the_page_adds_a_root_and_an_identity_and_says_what_a_removal_takes(worl
     with_root = page(client.get(f"/admin/signing/roots/{root.pk}/remove"))
     removed = page(client.post(f"/admin/signing/roots/{root.pk}/remove", follow=True))
 
-    assert "None: keyless signatures" in empty.text
+    assert "None, so keyless signatures" in empty.text
     assert [answer.status_code for answer in (nothing, wrong, pattern)] == [422, 422, 422]
     assert "Choose the file or paste its text." in page(nothing).text
     assert "This is not a trusted_root.json of Sigstore." in page(wrong).text

@@ -22,7 +22,7 @@ SHOWN = 20
 _LABEL = re.compile(r'<option value="\d+"[^>]*>([a-z0-9-]+:\d+)(?: ·|<)')
 _OPTION = re.compile(r'<option value="([^"]+)"></option>')
 # The frame of the page, its versions with their aliases, and what a cluster has.
-QUERIES = 17
+QUERIES = 22
 
 
 @pytest.fixture
