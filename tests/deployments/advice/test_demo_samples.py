@@ -139,7 +139,7 @@ def test_its_spot_node_is_priced_as_spot_and_its_own_hardware_once_someone_enter
     assert (lab.capacity_type, lab.cost_amount, lab.usd_per_hour_amount) == ("own", 0, None)
     admin = signed_in(demo.world.admin)
     shown = page(admin.get("/costs")).text
-    assert "1 node without a price. demo-lab-1 (NVIDIA-RTX-A6000, own, us-east-1;" in shown
+    assert "1 node without a price. demo-lab-1 (NVIDIA-RTX-A6000, own, us-east-1, " in shown
 
     saved = admin.post(
         "/admin/prices/enter",
