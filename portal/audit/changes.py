@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 _LONGEST = 80
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?([+-]\d\d:\d\d)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,9 @@ def list_changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def format_value(value: Any) -> str | None:
-    """Format a stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object."""
+    """Format a stored value as text: "yes" for True, "weight 25; soak seconds 60" for an object, and a time in UTC as
+    "27 Feb 2027 15:33".
+    """
     match value:
         case None:
             return None
@@ -51,9 +56,19 @@ def format_value(value: Any) -> str | None:
                 for name, item in value.items()
             )
             return "; ".join(pairs) or "none"
-        case "":
-            return "empty"
+        case str():
+            return _format_text(value)
     return str(value)
+
+
+def _format_text(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        return text or "empty"
+    try:
+        at = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return f"{at.day} {at:%b} {at.year} {at:%H:%M}"
 
 
 def _compare(name: str, before: Any, after: Any) -> ChangedValue:

@@ -230,8 +230,8 @@ class TestPages:
         )
         rows = page(admin.get(shown.links["$20 more hours of vision/ranker"])).rows
         assert [(row[""], row["Cost"]) for row in rows] == [
-            ("2026-11-21 09:00", "$36"),
-            ("2026-11-20 09:00", "$10"),
+            ("21 Nov 2026 09:00", "$36"),
+            ("20 Nov 2026 09:00", "$10"),
         ]
 
     def test_hidden_idle_is_no_part(self, admin: Client) -> None:

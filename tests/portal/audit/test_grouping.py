@@ -83,6 +83,13 @@ def test_no_event_is_lost_or_invented_and_the_order_is_kept(
             {"steps": [{"weight": 10, "soak_seconds": None}]},
             ChangedValue("steps", None, "weight 10; soak seconds none", is_simple=False),
         ),
+        (
+            {"expires_at": "2027-02-27T23:33:13.9401-01:00"},
+            {"expires_at": "2027-13-27T15:33:13+00:00"},
+            ChangedValue(
+                "expires at", "28 Feb 2027 00:33", "2027-13-27T15:33:13+00:00", is_simple=True
+            ),
+        ),
         ({"text": "a"}, {"text": "b" * 81}, ChangedValue("text", "a", "b" * 81, is_simple=False)),
     ],
 )

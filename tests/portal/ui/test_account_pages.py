@@ -132,8 +132,8 @@ def test_audit_pages_do_not_overlap(people: dict[str, User], vision: Team) -> No
     (older,) = {to for to in first.links.values() if "before=" in to}
     second = page(browser.get(older)).part("audit-stream")
 
-    assert first.text.count("token.made") == 50
-    assert second.text.count("token.made") == 10
+    assert first.text.count("created an API token") == 50
+    assert second.text.count("created an API token") == 10
 
 
 def test_lead_adds_a_member_and_unknown_people_are_explained(
