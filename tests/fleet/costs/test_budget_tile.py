@@ -29,7 +29,7 @@ def test_one_team_is_compared_with_its_budget(member: Client, admin: Client) -> 
 def test_the_whole_fleet_has_no_budget_because_idle_is_no_teams(
     admin: Client, vision: Team
 ) -> None:
-    assert forecast_of(admin) == "$0 Choose a team to compare with its budget"
+    assert forecast_of(admin) == "$0 Choose a team to see its budget"
 
 
 def test_a_team_without_a_budget_leaves_the_sum_without_one(member: Client, nlp: Team) -> None:
@@ -42,6 +42,6 @@ def test_a_team_without_a_budget_leaves_the_sum_without_one(member: Client, nlp:
     Team.objects.update(monthly_budget_amount=0)
     none = forecast_of(member)
 
-    assert alone == "$0 Choose a team to compare with its budget"
+    assert alone == "$0 Choose a team to see its budget"
     assert both.startswith("$0 of $1,500")
     assert none == "$0 no budget"

@@ -73,6 +73,8 @@ ADMINS = {
     "get audit",
     "post teams",
     "post prices",
+    "post deployment-presets",
+    "delete deployment-presets/{preset_id}",
     "post clusters",
     "post clusters/{cluster_id}/test",
     "get clusters/{cluster_id}/serving",

@@ -80,7 +80,7 @@ def test_the_page_has_the_document_and_its_sections() -> None:
     assert shown.links["Promotion"] == "#promotion"
     assert shown.links["ADR 62"] == "/docs/adr/0062-environments-have-rules-of-their-own"
     assert browser.get("/docs/adr/0062-environments-have-rules-of-their-own").status_code == 200
-    assert page(browser.get("/docs")).links["environments.md"] == "/docs/environments"
+    assert page(browser.get("/docs")).links["Environments"] == "/docs/environments"
     assert browser.get("/docs/nothing").status_code == 404
 
 
