@@ -175,7 +175,7 @@ def _keep(
     """Save the settings of the form as a preset, and show the form as it was."""
     keep_form = KeepPresetForm(request.POST)
     settings = start_from.settings_of(draft.data, draft.suggestions)
-    kept = keep_form.save(user=draft.user, team=draft.team, settings=settings)
+    kept = keep_form.keep_preset(user=draft.user, team=draft.team, settings=settings)
     draft.form.errors.clear()
     if kept is None:
         return _show(request, draft, config=config, start=start, keep_form=keep_form)

@@ -37,7 +37,7 @@ class KeepPresetForm(ServiceForm):
     )
     keep_for_all = forms.BooleanField(label="For all teams", required=False)
 
-    def save(
+    def keep_preset(
         self, *, user: User, team: Team, settings: Mapping[str, Any]
     ) -> DeploymentPreset | None:
         """Save the settings under the name that was typed. None if that is refused."""

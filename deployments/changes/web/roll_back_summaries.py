@@ -1,4 +1,4 @@
-"""What a roll back changes, in the few words that fit on its button."""
+"""Describe what a roll back changes, in the few words that fit on its button."""
 
 from __future__ import annotations
 

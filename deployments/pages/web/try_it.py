@@ -16,7 +16,6 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.forms import BoundField
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.utils.datastructures import MultiValueDict
 from django.views.decorators.http import require_http_methods, require_POST
 
 from deployments.callers.services import trial_keys
@@ -98,9 +97,10 @@ class TryForm(BodyForm):
         self,
         deployment: Deployment,
         start: StartingRequest,
-        data: QueryDict | None = None,
-        files: MultiValueDict[str, UploadedFile[Any]] | None = None,
+        posted: HttpRequest | None = None,
     ) -> None:
+        data = posted.POST if posted else None
+        files = posted.FILES if posted else None
         initial = {"body": start.text, "target": TrialTarget.GATEWAY}
         self._entered = data.copy() if data else QueryDict(mutable=True)
         super().__init__(self._entered if data else None, files, initial=initial)
@@ -200,8 +200,7 @@ def try_it(request: HttpRequest, user: User, team: str, name: str) -> HttpRespon
     chosen = request.GET.get("example", "")
     example = next((row for row in examples if row.name == chosen), None)
     start = _start(deployment, example)
-    posted = (request.POST, request.FILES) if request.method == "POST" else ()
-    form = TryForm(deployment, start, *posted)
+    form = TryForm(deployment, start, request if request.method == "POST" else None)
     trial = form.run(lambda: _send(user, deployment, form)) if form.is_bound else None
     shows_sent = form.show_as_sent() if trial else False
     has_key = bool(form.key)
