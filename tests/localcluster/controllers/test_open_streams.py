@@ -88,7 +88,7 @@ def test_a_revision_of_before_the_setting_loses_them(
 ) -> None:
     """What the tests above would miss if a server drained by itself."""
     spec = _spec(grace=0, replicas=1)
-    model = Model(cluster, "before")
+    model = Model(cluster, "before", _VLLM_OLD)
     model.deploy(1, spec)
     model.route({1: 100}, spec)
     streams = model.open_streams(pool, 1, _TOKENS)
