@@ -197,7 +197,7 @@ def test_the_page_adds_a_root_and_an_identity_and_says_what_a_removal_takes(worl
         assert "vision/detector:2" not in one.text
     assert "Its identities are removed with it: workflow." in with_root.text
     assert "acme is removed. Without a trusted signature now: vision/detector:1." in removed.text
-    assert "None: keyless signatures" in removed.text
+    assert "None, so keyless signatures" in removed.text
 
 
 def test_rest_does_the_same(world: World) -> None:
