@@ -1,5 +1,5 @@
-/* A polled fragment comes back with what the reader had of it: open details, scroll positions, focus,
-   and what was typed. Values that changed flash once. Polls that fail come more and more seldom, and the page
+/* A polled fragment comes back with what the reader had of it: open details, scroll positions,
+   and what was typed; any fragment keeps the focus. Values that changed flash once. Polls that fail come more and more seldom, and the page
    says how old it is once it is older than two polls. */
 (() => {
   "use strict";
@@ -35,13 +35,8 @@
     if (field.matches("select")) return [...field.options].some((one) => one.selected !== one.defaultSelected);
     return field.value !== field.defaultValue;
   };
-  const twins = (element, from) => all(element.tagName, from).filter((other) =>
-    other.getAttribute("href") === element.getAttribute("href") && other.textContent === element.textContent);
-
   const isAtEnd = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
   const remember = (target) => {
-    const active = document.activeElement;
-    const isLost = target.contains(active) && !active.id && active.matches("a, button, summary");
     return {
       values: new Map(all("[data-live]", target).map((one) => [one.dataset.live, one.textContent])),
       details: new Map(detailsIn(target).map(([name, one]) => [name, one.open])),
@@ -49,7 +44,6 @@
         [name, { top: one.scrollTop, left: one.scrollLeft, isAtEnd: one.scrollTop > 0 && isAtEnd(one) }])),
       fields: new Map(fieldsIn(target).filter(([, one]) => isTyped(one)).map(([name, one]) =>
         [name, { value: one.value, checked: one.checked }])),
-      focused: isLost ? { element: active, index: twins(active, target).indexOf(active) } : undefined,
     };
   };
 
@@ -72,10 +66,24 @@
       const old = before.boxes.get(name);
       if (old) one.scrollTo({ left: old.left, top: old.isAtEnd ? one.scrollHeight : old.top, behavior: "instant" });
     });
-    // htmx gives the focus back to what has an id; here links and buttons without one keep it too.
-    if (before.focused && document.activeElement === document.body)
-      twins(before.focused.element, target)[before.focused.index]?.focus({ preventScroll: true });
   };
+
+  // htmx gives the focus back to what has an id; links, buttons and summaries without one keep it too, whatever the
+  // request. A link or a button is the same only with the same text: no other one may take its key.
+  const twins = (element, from) => all(element.tagName, from).filter((other) => element.matches("summary") ||
+    (other.getAttribute("href") === element.getAttribute("href") && other.textContent === element.textContent));
+  let focused;
+  document.addEventListener("htmx:beforeSwap", () => {
+    const element = document.activeElement;
+    const home = element.parentElement?.closest("[id]");
+    focused = home && !element.id && element.matches("a, button, summary")
+      ? { element, home: home.id, index: twins(element, home).indexOf(element) } : undefined;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (!focused || focused.element.isConnected || document.activeElement !== document.body) return;
+    const home = document.getElementById(focused.home);
+    if (home) twins(focused.element, home)[focused.index]?.focus({ preventScroll: true });
+  });
 
   // Only for a repeated request of the same target: the response to a form is new, and shows as the
   // server sent it.

@@ -86,6 +86,25 @@ def test_five_fields_are_enough(page: Page, world: World) -> None:
     assert (change.deployment.name, change.deployment.environment) == ("street", "staging")
 
 
+def test_a_heading_keeps_the_focus_when_the_answer_replaces_it(page: Page, world: World) -> None:
+    _choose(page, world)
+    summary = page.locator("#passed-checks summary")
+    summary.focus()
+    before = summary.element_handle()
+
+    with page.expect_response(URL):
+        page.evaluate(
+            """() => {
+              const field = document.querySelector("[name=requests_per_second]");
+              field.value = "20";
+              field.dispatchEvent(new Event("change", { bubbles: true }));
+            }"""
+        )
+    page.wait_for_function("old => !old.isConnected", arg=before)
+
+    expect(summary).to_be_focused()
+
+
 def test_a_section_that_was_opened_stays_open_and_what_did_not_change_stays(
     page: Page, world: World
 ) -> None:
