@@ -214,7 +214,7 @@ def cached(artifact: Artifact) -> Build | None:
 
 
 def _build_once(cache: Path, artifact: Artifact, go: Go, ends_at: float) -> Build:
-    """Of two runs at once, one builds and the other waits for it."""
+    """Return the build, made if the cache has none. A second run waits for the first."""
     folder = _place(cache, artifact, go)
     with locked(cache / f"{artifact.name}.lock"):
         if folder.is_dir():

@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 
 
 def build() -> Build:
-    """Of two runs at once, one builds and the other waits for it. Raises Unavailable."""
+    """Return the environment, built if the cache has none. A second run waits for the first. Raises Unavailable."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"vllm-{RELEASE}-{_digest()}"

@@ -1,4 +1,4 @@
-"""What a server of vLLM's API answers, with codes and words as vLLM 0.32 wrote them.
+"""The answers of a server of vLLM's API, with codes and words as vLLM 0.32 wrote them.
 
 `make test-engines` holds the real engine to it, `make test` the stand-in of the embedded cluster. Both serve the
 model `chat` with the adapter `sql` and a context of 512 tokens, without a parser of tool calls.

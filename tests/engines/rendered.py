@@ -39,7 +39,7 @@ _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What KServe starts: the runtime's container with the fields of the InferenceService."""
+    """A container as KServe starts it: the runtime's, with the fields of the InferenceService."""
 
     command: list[str]
     env: Mapping[str, str]

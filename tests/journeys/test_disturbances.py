@@ -1,4 +1,4 @@
-"""What gets in people's way: an ended session, a slow network, an error, a second tab. Nothing is lost, nothing silent."""
+"""Disturbances lose nothing and are never silent: an ended session, a slow network, an error, a second tab."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class PresetSerializer(Serializer):
         source="team.slug",
         default=None,
         allow_null=True,
-        help_text="Null if every team may start from it.",
+        help_text="The team that may start from it. Null: every team may.",
     )
     name = serializers.CharField()
     settings = serializers.DictField()

@@ -121,7 +121,7 @@ def test_what_no_release_has_is_left_to_a_plugin() -> None:
 
 @pytest.mark.parametrize("name", _BY_NAME)
 def test_telemetry_reads_metrics_that_each_release_has(name: str) -> None:
-    """Of names that a release changed, one of them."""
+    """A release has one of the names that a metric was given over time."""
     metrics = _release(name).metrics
     groups = [VLLM.cache_usage, VLLM.first_token, VLLM.later_token]
     single = [

@@ -73,7 +73,7 @@ def _note_error(complaints: list[str], line: ConsoleMessage) -> None:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the console of the page complained about. A test takes out what it provoked."""
+    """Complaints of the page's console. A test takes out those that it provoked."""
     return []
 
 

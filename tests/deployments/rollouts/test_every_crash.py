@@ -95,7 +95,7 @@ def _from_the_promotion(phase: str, _step: int) -> bool:
 
 
 def _read_place() -> tuple[str, int] | None:
-    """Of the rollout, in SQL: it is read five thousand times."""
+    """Read the rollout's phase and step in SQL, because it is done five thousand times."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT phase, step_index FROM {Rollout._meta.db_table}")
         return cursor.fetchone()

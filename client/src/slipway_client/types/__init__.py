@@ -491,7 +491,7 @@ class Preset(Answer):
 
     id: int
     team: str | None = None
-    """None if every team may start from it."""
+    """The team that may start from it. None: every team may."""
     name: str
     settings: Mapping[str, Any]
     saved_by: str
