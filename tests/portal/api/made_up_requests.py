@@ -47,7 +47,7 @@ def name_what_exists(case: Case[Any], names: dict[str, Any]) -> None:
 
 
 def list_failures(mode: str, full: FullWorld, headers: dict[str, str]) -> list[str]:
-    """Yield requests of all operations; `mode` is "positive" (what the document allows) or "negative"."""
+    """List the failures over all operations; `mode` is "positive" (what the document allows) or "negative"."""
     return [
         failure
         for operation in operations()
