@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final
+from functools import cache
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,19 +11,15 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from portal.accounts.models import User
-from portal.core import cache
 from portal.core.errors import NotFound
 from portal.ui.access import people_only
 from portal.ui.docs import api_reference as reference
-
-# The document comes with the release, and its digest is in the key.
-_KEPT_SECONDS: Final = 24 * 3600
 
 
 @require_safe
 @people_only
 def show_index(request: HttpRequest, user: User) -> HttpResponse:
-    return _show(request, "", "", _render_index)
+    return _show(request, _render_index(), title="")
 
 
 @require_safe
@@ -34,27 +28,22 @@ def show_group(request: HttpRequest, user: User, slug: str) -> HttpResponse:
     group = reference.find_group(slug)
     if group is None:
         raise NotFound("The API has no such group of operations.")
-    return _show(request, slug, group.name, partial(_render_group, group))
+    return _show(request, _render_group(slug), title=group.name)
 
 
-def _show(
-    request: HttpRequest, slug: str, title: str, make: Callable[[], SafeString]
-) -> HttpResponse:
-    key = ("api-reference", reference.compute_version(), slug)
-    context = {"body": cache.recent(key, make, seconds=_KEPT_SECONDS), "group_title": title}
-    return render(request, "dashboard/api_reference.html", context)
+def _show(request: HttpRequest, body: SafeString, *, title: str) -> HttpResponse:
+    return render(request, "dashboard/api_reference.html", {"body": body, "group_title": title})
 
 
+# The document and the templates come with the release, and everybody reads the same.
+@cache
 def _render_index() -> SafeString:
     groups = reference.list_groups()
     count = sum(len(group.operations) for group in groups)
     context = {"groups": groups, "count": count, "problem": reference.describe_problem()}
-    return _render("dashboard/_api_index.html", context)
+    return render_to_string("dashboard/_api_index.html", context)
 
 
-def _render_group(group: reference.OperationGroup) -> SafeString:
-    return _render("dashboard/_api_group.html", {"group": group})
-
-
-def _render(template: str, context: dict[str, Any]) -> SafeString:
-    return render_to_string(template, context)
+@cache
+def _render_group(slug: str) -> SafeString:
+    return render_to_string("dashboard/_api_group.html", {"group": reference.find_group(slug)})

@@ -93,6 +93,7 @@ COMPONENTS: Final = (
         "Figure",
         "The few numbers of a page: tiles at its top, figures in a card, facts as a list.",
         "tile trend figures facts sums left meter two",
+        pages="tiles",
     ),
     _define(
         "meter",

@@ -5,7 +5,6 @@ A type with fields is described once for each group; operations and other types 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,11 +115,6 @@ class OperationGroup:
     types: Sequence[ApiType]
 
 
-def compute_version() -> str:
-    """Return a digest that differs where the document does: what is made from it may be kept under this name."""
-    return _digest(_path())
-
-
 def list_groups() -> Sequence[OperationGroup]:
     """List the groups by name, each with its operations by path."""
     return _read(_path())
@@ -137,11 +131,6 @@ def describe_problem() -> ApiType:
 
 def _path() -> Path:
     return Path(settings.FILES_DIR) / "docs" / "openapi.yaml"
-
-
-@lru_cache(maxsize=1)
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
